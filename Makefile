@@ -1,0 +1,38 @@
+# The two commands of the README are `make demo` and `make test`; each sets up what it needs.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test check format lock bench clean help
+
+help: ## Show what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(READY) ## Show the best whole thing that works so far
+	@$(BIN)/octopis demo
+
+test: check ## Run every check and every test
+	@$(BIN)/pytest
+
+check: $(READY) ## Run the static checks alone
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(READY) ## Format the code and mend what can be mended
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+lock: $(READY) ## Make requirements.lock anew from pyproject.toml
+	@$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+		--upgrade --generate-hashes --no-emit-index-url --no-emit-find-links \
+		--no-header --quiet --output-file requirements.lock
+	@echo "requirements.lock is new; the next make installs it."
+
+clean: ## Remove everything that make has made
+	rm -rf .venv out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+# Made again whenever what it is made from changes.
+$(READY): requirements.lock pyproject.toml scripts/setup
+	@PYTHON="$(PYTHON)" scripts/setup

@@ -1,0 +1,1 @@
+"""What `octopis bench` measures. Figures go to docs/results.md with the machine they are from."""

@@ -1,0 +1,142 @@
+"""`octopis bench matching`: the index, the linear oracle and numpy brute force in one run."""
+
+import gc
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from statistics import median
+
+from octopis.benchmarks.brute_force import BruteForce
+from octopis.benchmarks.machine import memory_peak_mb
+from octopis.benchmarks.stock import StockWorkload
+from octopis.filters import Filter
+from octopis.matching import BitsetIndex, LinearIndex
+from octopis.matching.interface import Batch
+
+DESTINATIONS = 7
+BATCH = 64
+TARGETS: dict[tuple[int, str], float] = {
+    (10_000, "destinations, batches of 64"): 7,
+    (10_000, "all matches, batches of 64"): 60,
+    (10_000, "destinations, one at a time"): 80,
+    (10_000, "10,000 added one by one"): 2,
+    (10_000, "10,000 removed one by one"): 2,
+    (100_000, "destinations, batches of 64"): 60,
+    (100_000, "all matches, batches of 64"): 700,
+    (1_000_000, "built"): 90,
+    (1_000_000, "memory"): 4_000,
+    (1_000_000, "destinations, batches of 64"): 800,
+}
+"""What we set out to reach on a 2-core machine, in the figure's own unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured figure."""
+
+    subscriptions: int
+    structure: str
+    what: str
+    value: float
+    unit: str
+
+    @property
+    def target(self) -> float | None:
+        """What it should be at most, for the index."""
+        return TARGETS.get((self.subscriptions, self.what)) if self.structure == "index" else None
+
+
+def run(sizes: list[int], seed: int) -> Iterator[list[Figure]]:
+    """Yield the figures of each size, each measured in a process of its own."""
+    for size in sizes:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            yield pool.submit(measure, size, seed).result()
+
+
+def measure(size: int, seed: int) -> list[Figure]:
+    """Return all figures for an index of `size` subscriptions."""
+    workload = StockWorkload(seed)
+    filters = workload.filters(size)
+    batches = _batches(workload.notifications(BATCH * 40))
+    index: BitsetIndex[int, int] = BitsetIndex()
+    entries = [(number, wanted, number % DESTINATIONS) for number, wanted in enumerate(filters)]
+    gc.collect()
+    start = time.perf_counter()
+    index.add_many(entries)
+    index.destinations(batches[0][:1])
+    built = time.perf_counter() - start
+    matched = sum(len(found) for batch in batches[:5] for found in index.matches(batch))
+
+    def figure(what: str, value: float, unit: str = "us", structure: str = "index") -> Figure:
+        return Figure(size, structure, what, value, unit)
+
+    repeats = 40 if size <= 100_000 else 5
+    figures = [
+        figure("matches per notification", matched / (5 * BATCH), ""),
+        figure("built", built, "s"),
+        figure(
+            "destinations, batches of 64", _per_notification(index.destinations, batches[:repeats])
+        ),
+        figure("all matches, batches of 64", _per_notification(index.matches, batches[:repeats])),
+        figure(
+            "destinations, one at a time",
+            _per_notification(
+                index.destinations, [[one] for batch in batches[:5] for one in batch]
+            ),
+        ),
+        figure("memory", memory_peak_mb(), "MB"),
+    ]
+    if size == 10_000:
+        figures += [figure(what, value, "s") for what, value in _changes(entries, batches)]
+    if size <= 10_000:
+        linear: LinearIndex[int, int] = LinearIndex()
+        linear.add_many(entries)
+        slow = _per_notification(linear.matches, [batches[0][:10], batches[1][:10]])
+        figures.append(figure("all matches, batches of 64", slow, structure="linear oracle"))
+    if size <= 100_000:
+        brute = BruteForce(filters, workload)
+        few = [batch[:16] for batch in batches[:4]]
+        figures.append(
+            figure(
+                "all matches, batches of 64",
+                _per_notification(brute.matches, few),
+                structure="numpy brute force",
+            )
+        )
+    return figures
+
+
+def _changes(
+    entries: list[tuple[int, Filter, int]], batches: list[Batch]
+) -> Iterator[tuple[str, float]]:
+    """Yield the seconds for all adds and all removes, with a batch matched after every 64."""
+    index: BitsetIndex[int, int] = BitsetIndex()
+    start = time.perf_counter()
+    for count, entry in enumerate(entries):
+        index.add(*entry)
+        if count % BATCH == 0:
+            index.destinations(batches[count // BATCH % len(batches)])
+    yield "10,000 added one by one", time.perf_counter() - start
+    start = time.perf_counter()
+    for count, entry in enumerate(entries):
+        index.remove(entry[0])
+        if count % BATCH == 0:
+            index.destinations(batches[count // BATCH % len(batches)])
+    yield "10,000 removed one by one", time.perf_counter() - start
+
+
+def _batches(notifications: Batch) -> list[Batch]:
+    return [notifications[start : start + BATCH] for start in range(0, len(notifications), BATCH)]
+
+
+def _per_notification(match: Callable[[Batch], object], batches: list[Batch]) -> float:
+    """Return the median over batches of microseconds per notification."""
+    match(batches[0])
+    seconds = []
+    for batch in batches:
+        start = time.perf_counter()
+        match(batch)
+        seconds.append((time.perf_counter() - start) / len(batch))
+    return median(seconds) * 1e6

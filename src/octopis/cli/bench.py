@@ -1,0 +1,62 @@
+"""`octopis bench`: measure OctopiS on this machine."""
+
+import sys
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from octopis.benchmarks import machine, matching
+from octopis.cli import output
+from octopis.errors import InvalidConfiguration
+
+app = typer.Typer(help="Measure OctopiS on this machine: matching.", no_args_is_help=True)
+
+
+@app.command(name="matching")
+def bench_matching(
+    sizes: Annotated[
+        str, typer.Option(help="How many subscriptions, separated by commas.")
+    ] = "1000,10000,100000",
+    full: Annotated[
+        bool, typer.Option("--full", help="Also 1,000,000 subscriptions: minutes and 4 GB.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the workload.")] = 1,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Measure the matching index: 10 attributes, filters of 2 to 4 ranges, 2% selectivity."""
+    counts = [*_counts(sizes), *([1_000_000] if full else [])]
+    figures = []
+    for count, found in zip(counts, matching.run(counts, seed), strict=True):
+        sys.stderr.write(f"measured {count:,} subscriptions\n")
+        figures += found
+    if as_json:
+        rows = [asdict(figure) | {"target": figure.target} for figure in figures]
+        output.print_json({"machine": machine.describe(), "seed": seed, "figures": rows})
+        return
+    output.print_table(
+        "Matching (medians, per notification unless the unit says otherwise)",
+        ("subscriptions", "structure", "what", "figure", "unit", "target at most"),
+        [
+            (
+                f"{each.subscriptions:,}",
+                each.structure,
+                each.what,
+                each.value,
+                each.unit,
+                "" if each.target is None else f"{each.target:,g}",
+            )
+            for each in figures
+        ],
+        caption=machine.describe(),
+    )
+
+
+def _counts(sizes: str) -> list[int]:
+    try:
+        counts = [int(size.replace("_", "")) for size in sizes.split(",")]
+    except ValueError:
+        counts = []
+    if not counts or min(counts) < 1:
+        raise InvalidConfiguration(f"--sizes takes numbers such as 1000,10000, not {sizes!r}")
+    return counts

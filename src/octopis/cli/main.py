@@ -1,0 +1,90 @@
+"""The `octopis` command: its map, its options, and how every error reaches the user."""
+
+import os
+import sys
+import traceback
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from octopis import __version__
+from octopis.cli import bench, demo, topology
+from octopis.cli import filter as filters
+from octopis.errors import OctopisError
+
+_MAP = """OctopiS: content-based publish/subscribe whose brokers route around congestion.
+
+Start with [bold]octopis demo[/bold], then look around:
+
+  [cyan]octopis topology[/cyan]   overlays: list, show, check, plan, draw
+  [cyan]octopis filter[/cyan]     subscriptions: check, explain, covers, convert
+  [cyan]octopis bench[/cyan]      measure: matching
+
+Each command explains itself with --help.
+"""
+
+app = typer.Typer(
+    name="octopis",
+    help=_MAP,
+    rich_markup_mode="rich",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(topology.app, name="topology")
+app.add_typer(filters.app, name="filter")
+app.add_typer(bench.app, name="bench")
+app.command(name="demo")(demo.demo)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"octopis {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    context: typer.Context,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback when something goes wrong.")
+    ] = False,
+    version: Annotated[  # noqa: ARG001 - acted on in its callback
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    context.obj = debug
+
+
+def main() -> None:
+    """Run the command; one clear sentence on standard error where it goes wrong."""
+    # --debug is for the moment of need: let it stand anywhere in the line.
+    debug = "--debug" in sys.argv
+    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    try:
+        status = app(args=arguments, standalone_mode=False)
+    except OctopisError as error:
+        status = _report(str(error), error.exit_status, debug=debug)
+    except TyperException as error:
+        status = _report(error.format_message(), error.exit_code, debug=debug)
+    except (KeyboardInterrupt, typer.Abort):
+        status = _report("stopped", 130, debug=False)
+    except BrokenPipeError:
+        # The reader has gone (`octopis ... | head`): stop quietly, also at interpreter exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
+    except Exception as error:  # noqa: BLE001 - the last resort promises one sentence
+        fault = f"internal error ({type(error).__name__}: {error}); run again with --debug"
+        status = _report(fault, 1, debug=debug)
+    sys.exit(status)
+
+
+def _report(message: str, status: int, *, debug: bool) -> int:
+    if debug:
+        traceback.print_exc()
+    if message:
+        sys.stderr.write(f"octopis: {message}\n")
+    return status

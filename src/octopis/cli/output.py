@@ -1,0 +1,80 @@
+"""How commands print: tables for people, JSON for programs."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from octopis.errors import InvalidConfiguration
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def console() -> Console:
+    """Return a console on standard output as it is now; piped output is not wrapped at 80."""
+    terminal = sys.stdout.isatty()
+    return Console(width=None if terminal else 160, highlight=False, soft_wrap=not terminal)
+
+
+def print_json(value: Any) -> None:
+    """Print `value` as JSON on standard output."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def print_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str = ""
+) -> None:
+    """Print `rows` under `columns`; numbers stand to the right."""
+    lines = [tuple(row) for row in rows]
+    table = Table(title=title, title_justify="left", caption=caption or None, box=None)
+    table.title_style, table.caption_style, table.caption_justify = "bold", "dim", "left"
+    for position, column in enumerate(columns):
+        numeric = bool(lines) and all(isinstance(line[position], int | float) for line in lines)
+        table.add_column(column, justify="right" if numeric else "left", header_style="bold cyan")
+    for line in lines:
+        table.add_row(*(escape(_shown(cell)) for cell in line))
+    console().print(table)
+
+
+def print_facts(title: str, facts: Iterable[tuple[str, object]]) -> None:
+    """Print names and values, one pair a line."""
+    table = Table(title=title, title_justify="left", box=None, show_header=False)
+    table.title_style = "bold"
+    table.add_column(style="cyan")
+    table.add_column()
+    for name, value in facts:
+        table.add_row(name, escape(_shown(value)))
+    console().print(table)
+
+
+def say(text: str) -> None:
+    """Print one line of plain text for people."""
+    console().print(escape(text))
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file that the user named, or raise InvalidConfiguration."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as failure:
+        raise InvalidConfiguration(f"cannot read {path}: {failure.strerror}") from failure
+    except UnicodeDecodeError as failure:
+        raise InvalidConfiguration(f"{path} is not a text file in UTF-8") from failure
+
+
+def _shown(cell: object) -> str:
+    match cell:
+        case bool():
+            return "yes" if cell else "no"
+        case int():
+            return f"{cell:,}"
+        case float():
+            return f"{cell:,.3g}" if abs(cell) < 1000 else f"{cell:,.0f}"
+        case _:
+            return str(cell)

@@ -1,0 +1,175 @@
+"""Every error that OctopiS raises on purpose.
+
+OctopisError                      something went wrong; the message says what, where and what to do
+├── InvalidInput                  what the user gave is wrong (exit status 2)
+│   ├── InvalidTopology           an overlay that cannot be built
+│   │   ├── EmptyFactor           a factor without vertices
+│   │   ├── UnknownVertex         an edge or a label names a vertex that is not there
+│   │   ├── SelfLoop              an edge from a vertex to itself
+│   │   ├── DoubledEdge           the same edge twice
+│   │   ├── AmbiguousLabel        a label that could be misread in B(region, cluster)
+│   │   ├── AcyclicPropertyError  the acyclic factor is not one connected tree
+│   │   │   ├── CycleFound        ... it has a cycle
+│   │   │   └── NotConnected      ... it falls into parts
+│   │   ├── ConnectivityPropertyError  the connectivity factor is not complete
+│   │   ├── IndexPropertyError    cluster indexes are not exactly 0..n-1
+│   │   └── LabelOrderError       cluster before region
+│   ├── InvalidConfiguration      a file or option that makes no sense
+│   ├── InvalidNotification       attributes or payload that cannot be carried
+│   └── InvalidFilter             a subscription that cannot be understood
+└── OperationFailed               the input was right, the work still failed (exit status 1)
+
+Programmer faults are assertions, not errors from this tree.
+"""
+
+
+class OctopisError(Exception):
+    """Root of the tree: catch this to catch everything that OctopiS raises on purpose."""
+
+    exit_status = 1
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by message and fields: an error crosses process borders on Spark and in sweeps."""
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(
+    kind: type[OctopisError], arguments: tuple[object, ...], fields: dict[str, object]
+) -> OctopisError:
+    # Not by calling `kind`: its arguments are facts, and the message is already made of them.
+    error = kind.__new__(kind, *arguments)
+    error.__dict__.update(fields)
+    return error
+
+
+class InvalidInput(OctopisError):
+    """What the user gave is wrong, and only the user can mend it."""
+
+    exit_status = 2
+
+
+class OperationFailed(OctopisError):
+    """The input was right, but the work could not be done."""
+
+
+class InvalidTopology(InvalidInput):
+    """An overlay that cannot be built."""
+
+
+class EmptyFactor(InvalidTopology):
+    """A factor without vertices."""
+
+    def __init__(self, factor: str) -> None:
+        super().__init__(f"the {factor} has no vertices: give it at least one")
+        self.factor = factor
+
+
+class UnknownVertex(InvalidTopology):
+    """An edge or a label names a vertex that is not there."""
+
+    def __init__(self, vertex: object, where: str, hint: str = "") -> None:
+        super().__init__(f"{where} names {vertex!r}, which is not a vertex{hint}")
+        self.vertex = vertex
+
+
+class SelfLoop(InvalidTopology):
+    """An edge from a vertex to itself."""
+
+    def __init__(self, factor: str, vertex: object) -> None:
+        super().__init__(f"the {factor} has an edge from {vertex!r} to itself: remove it")
+        self.vertex = vertex
+
+
+class DoubledEdge(InvalidTopology):
+    """The same edge twice."""
+
+    def __init__(self, factor: str, edge: tuple[object, object]) -> None:
+        super().__init__(f"the {factor} has the edge {edge[0]!r} - {edge[1]!r} twice: keep one")
+        self.edge = edge
+
+
+class AmbiguousLabel(InvalidTopology):
+    """A label that could be misread in B(region, cluster)."""
+
+    def __init__(self, label: object, reason: str) -> None:
+        super().__init__(f"the region label {label!r} is ambiguous in B(region, cluster): {reason}")
+        self.label = label
+
+
+class AcyclicPropertyError(InvalidTopology):
+    """The acyclic factor is not one connected tree."""
+
+
+class CycleFound(AcyclicPropertyError):
+    """The acyclic factor has a cycle."""
+
+    def __init__(self, cycle: tuple[str, ...]) -> None:
+        path = " - ".join((*cycle, cycle[0]))
+        super().__init__(f"acyclic property: the acyclic factor has the cycle {path}; cut one edge")
+        self.cycle = cycle
+
+
+class NotConnected(AcyclicPropertyError):
+    """The acyclic factor falls into parts."""
+
+    def __init__(self, start: str, unreached: tuple[str, ...]) -> None:
+        shown = ", ".join(repr(vertex) for vertex in unreached[:5])
+        more = f" and {len(unreached) - 5} more" if len(unreached) > 5 else ""
+        super().__init__(
+            f"acyclic property: the acyclic factor is not connected; "
+            f"no path leads from {start!r} to {shown}{more}"
+        )
+        self.start = start
+        self.unreached = unreached
+
+
+class ConnectivityPropertyError(InvalidTopology):
+    """The connectivity factor is not a complete graph."""
+
+    def __init__(self, edge: tuple[int, int], missing: int) -> None:
+        more = f" ({missing} edges are missing in all)" if missing > 1 else ""
+        super().__init__(
+            f"connectivity property: the connectivity factor must be complete, "
+            f"but has no edge {edge[0]} - {edge[1]}{more}"
+        )
+        self.edge = edge
+        self.missing = missing
+
+
+class IndexPropertyError(InvalidTopology):
+    """Cluster indexes are not exactly the integers 0 to n-1."""
+
+    def __init__(self, index: object, reason: str) -> None:
+        super().__init__(f"index property: {reason}")
+        self.index = index
+
+
+class LabelOrderError(InvalidTopology):
+    """Cluster before region, or the factors in the wrong order."""
+
+    def __init__(self, label: str, reason: str) -> None:
+        super().__init__(f"label order property: {reason}")
+        self.label = label
+
+
+class InvalidConfiguration(InvalidInput):
+    """A file or an option that makes no sense."""
+
+
+class InvalidNotification(InvalidInput):
+    """Attributes or a payload that cannot be carried."""
+
+
+class InvalidFilter(InvalidInput):
+    """A subscription that cannot be understood.
+
+    `column` counts characters from 1; it is None where no single place is at fault. `hint` says
+    what stands there instead, or what may have been meant.
+    """
+
+    def __init__(self, reason: str, column: int | None = None, hint: str = "") -> None:
+        place = "" if column is None else f" at column {column}"
+        super().__init__(f"{reason}{place}{hint}")
+        self.reason = reason
+        self.column = column
+        self.hint = hint

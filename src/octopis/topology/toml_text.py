@@ -1,0 +1,65 @@
+"""TOML text to typed values, with errors that say what is wrong and where."""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from octopis.errors import InvalidConfiguration
+from octopis.model.suggestion import did_you_mean
+
+_Document = TypeVar("_Document", bound=msgspec.Struct)
+
+
+def decode(text: str, document: type[_Document], where: str) -> _Document:
+    """Return TOML `text` as a `document`; `where` names the file in errors.
+
+    Raises InvalidConfiguration for bad syntax (with its line), for a key that `document`
+    does not have (with the nearest that it has) and for a value of the wrong type.
+    """
+    tables = _read(text, where)
+    _check_keys(tables, document, where, place="")
+    try:
+        return msgspec.convert(tables, document)
+    except msgspec.ValidationError as failure:
+        raise InvalidConfiguration(f"{where}: {_readable(str(failure))}") from failure
+
+
+def encode_text(text: str) -> str:
+    """Return `text` as a TOML string."""
+    # JSON strings are TOML strings, but for one control character that only TOML forbids.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _read(text: str, where: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except RecursionError as failure:
+        raise InvalidConfiguration(f"{where} is nested too deeply") from failure
+    except ValueError as failure:
+        last_line = f"at line {text.count(chr(10)) + 1}, the end of the document"
+        reason = str(failure).replace("at end of document", last_line)
+        raise InvalidConfiguration(f"{where} is not valid TOML: {reason}") from failure
+
+
+def _check_keys(
+    table: Mapping[str, Any], struct: type[msgspec.Struct], where: str, place: str
+) -> None:
+    fields = {field.name: field.type for field in msgspec.structs.fields(struct)}
+    for key, value in table.items():
+        if key not in fields:
+            hint = did_you_mean(key, fields) or f"; known here: {', '.join(fields)}"
+            raise InvalidConfiguration(f"{where}: unknown key '{place}{key}'{hint}")
+        inner = fields[key]
+        if isinstance(value, Mapping) and isinstance(inner, type(msgspec.Struct)):
+            _check_keys(value, inner, where, f"{place}{key}.")
+
+
+def _readable(message: str) -> str:
+    """Return "Expected `int`, got `str` - at `$.a.b`" with the place first."""
+    reason, _, path = message.partition(" - at ")
+    place = path.strip("`").removeprefix("$").removeprefix(".")
+    reason = reason[0].lower() + reason[1:].replace("`", "'")
+    return f"{place}: {reason}" if place else reason
