@@ -16,7 +16,8 @@ OctopisError                      something went wrong; the message says what, w
 │   │   └── LabelOrderError       cluster before region
 │   ├── InvalidConfiguration      a file or option that makes no sense
 │   ├── InvalidNotification       attributes or payload that cannot be carried
-│   └── InvalidFilter             a subscription that cannot be understood
+│   ├── InvalidFilter             a condition that cannot be understood
+│   └── InvalidSubscription       a subscription that cannot be made or ended as asked
 └── OperationFailed               the input was right, the work still failed (exit status 1)
 
 Programmer faults are assertions, not errors from this tree.
@@ -173,3 +174,11 @@ class InvalidFilter(InvalidInput):
         self.reason = reason
         self.column = column
         self.hint = hint
+
+
+class InvalidSubscription(InvalidInput):
+    """A subscription that cannot be made or ended as asked."""
+
+    def __init__(self, reason: str, subscription: str) -> None:
+        super().__init__(reason)
+        self.subscription = subscription

@@ -56,14 +56,15 @@ class LikePattern(msgspec.Struct, frozen=True):
 def pattern_of(elements: list[Element]) -> LikePattern:
     """Return the pattern of `elements` in normal form."""
     normal: list[Element] = []
-    for is_text, run in groupby(elements, lambda element: isinstance(element, str)):
+    said = [element for element in elements if element != ""]
+    for is_text, run in groupby(said, lambda element: isinstance(element, str)):
         items = list(run)
         if is_text:
             normal.append("".join(items))  # type: ignore[arg-type]  # texts, by the grouping
         else:
             normal.extend(item for item in items if item is Wildcard.ONE)
             normal.extend([Wildcard.MANY] if Wildcard.MANY in items else [])
-    return LikePattern(tuple(element for element in normal if element != ""))
+    return LikePattern(tuple(normal))
 
 
 def parse_like(pattern: str, escape: str | None = None) -> LikePattern:

@@ -11,13 +11,14 @@ from octopis.errors import InvalidFilter
 from octopis.filters.filter import Filter
 from octopis.filters.like import Element, LikePattern, Wildcard, pattern_of
 from octopis.filters.limits import TERMS_MAX
-from octopis.filters.operands import Attribute, attribute, literal
+from octopis.filters.operands import Attribute, attribute, is_number, literal
 from octopis.filters.operands import Literal as LiteralOperand
-from octopis.filters.print_sql import bounds_of, prefix_of
+from octopis.filters.print_sql import bounds_of, prefix_of, without_holes
 from octopis.filters.spread import spread
 from octopis.filters.syntax import parse_text
 from octopis.filters.terms import LikeTerm, PresenceTerm, Term, ValueTerm, comparison, like
 from octopis.filters.tree import Node, conjunction, text_of
+from octopis.filters.values import Interval, Kind, ValueSet
 from octopis.model import Value
 from octopis.model.suggestion import did_you_mean
 
@@ -29,6 +30,11 @@ _PATTERNS: dict[str, tuple[Wildcard | None, Wildcard | None]] = {
     "str-prefix": (None, Wildcard.MANY),
     "str-postfix": (Wildcard.MANY, None),
     "str-contains": (Wildcard.MANY, Wildcard.MANY),
+}
+_CONTRADICTIONS: dict[Kind, tuple[tuple[str, Value], ...]] = {
+    Kind.NUMBER: (("<", 0), (">", 0)),
+    Kind.TEXT: (("str-lt", ""),),
+    Kind.BOOLEAN: (("eq", True), ("eq", False)),
 }
 OPERATORS = (*_COMPARISONS, *_TEXT_COMPARISONS, *_PATTERNS, "isPresent")
 
@@ -70,11 +76,13 @@ class _Builder(Transformer[Token, Node]):
 
     def predicate(self, items: list[Any]) -> Node:
         name, operator, value = items
+        at_fault = name
         try:
             subject = attribute(_unquoted(name) if name.type == "QUOTED_NAME" else str(name))
+            at_fault = operator
             return _term(subject, str(operator), literal(value).literal)
         except InvalidFilter as error:
-            raise InvalidFilter(error.reason, (name.start_pos or 0) + 1, error.hint) from None
+            raise InvalidFilter(error.reason, (at_fault.start_pos or 0) + 1, error.hint) from None
 
     def number(self, items: list[Token]) -> Value:
         digits = items[0]
@@ -139,24 +147,35 @@ def _operator_of(pattern: LikePattern) -> tuple[str, str]:
 
 def _print_values(term: ValueTerm) -> Iterator[str]:
     name, values = term.attribute, term.values
-    for points, number, text in (
-        (values.points(), "=", "eq"),
-        (values.complement().points(), "<>", "neq"),
-    ):
-        if points is not None and len(points) == 1:
-            operator = number if isinstance(points[0], int | float) else text
-            yield _predicate(name, text if isinstance(points[0], bool) else operator, points[0])
-            return
-    intervals = values.intervals()
-    if len(intervals) != 1 or intervals[0] == (None, None):
+    if values.is_empty():
+        for operator, value in _CONTRADICTIONS[values.kind]:
+            yield _predicate(name, operator, value)
+        return
+    points = values.points()
+    if points is not None and len(points) == 1:
+        yield _predicate(name, "=" if is_number(points[0]) else "eq", points[0])
+        return
+    whole, holes = without_holes(values)
+    intervals = whole.intervals()
+    if len(intervals) != 1 or (intervals[0] == (None, None) and not holes and not _is_text(whole)):
         raise InvalidFilter(f"the padres dialect cannot say {text_of(term)}")
-    prefix = prefix_of(intervals[0])
+    yield from _print_interval(name, intervals[0], holes)
+
+
+def _print_interval(name: str, interval: Interval, holes: list[Value]) -> Iterator[str]:
+    prefix = "" if interval == (None, None) and not holes else prefix_of(interval)
     if prefix is not None:
         yield _predicate(name, "str-prefix", prefix)
-        return
-    for comparator, value in bounds_of(intervals[0]):
-        operator = _AS_TEXT[comparator] if isinstance(value, str) else comparator
-        yield _predicate(name, operator, value)
+    else:
+        for comparator, value in bounds_of(interval):
+            operator = _AS_TEXT[comparator] if isinstance(value, str) else comparator
+            yield _predicate(name, operator, value)
+    for hole in holes:
+        yield _predicate(name, "<>" if is_number(hole) else "neq", hole)
+
+
+def _is_text(values: ValueSet) -> bool:
+    return values.kind is Kind.TEXT
 
 
 def _predicate(name: str, operator: str, value: Value) -> str:

@@ -3,9 +3,9 @@
 import re
 
 from octopis.filters.like import LikePattern, Wildcard
-from octopis.filters.operands import Attribute, Literal, Operand
+from octopis.filters.operands import Arithmetic, Attribute, Literal, Operand
 from octopis.filters.terms import LikeTerm, PresenceTerm, Term, ValueTerm
-from octopis.filters.values import Interval, Kind, ValueSet, cut_after, prefix_end
+from octopis.filters.values import Interval, Kind, ValueSet, only, point_of, prefix_end, union
 from octopis.model import Value
 
 KEYWORDS = frozenset(
@@ -14,15 +14,17 @@ KEYWORDS = frozenset(
 
 _PLAIN_NAME = re.compile(r"(?:[^\W\d]|\$)[\w$.]*")
 _EMPTY = {
-    Kind.NUMBER: ["{0} < 0 AND {0} > 0"],
-    Kind.TEXT: ["{0} < ''"],
-    Kind.BOOLEAN: ["{0} = TRUE AND {0} = FALSE"],
+    Kind.NUMBER: ("{0} < 0 AND {0} > 0", "AND"),
+    Kind.TEXT: ("{0} < ''", ""),
+    Kind.BOOLEAN: ("{0} = TRUE AND {0} = FALSE", "AND"),
 }
 _EVERYTHING = {
-    Kind.NUMBER: ["{0} <= 0", "{0} > 0"],
-    Kind.TEXT: ["{0} LIKE '%'"],
-    Kind.BOOLEAN: ["{0} IN (FALSE, TRUE)"],
+    Kind.NUMBER: ("{0} <= 0 OR {0} > 0", "OR"),
+    Kind.TEXT: ("{0} LIKE '%'", ""),
+    Kind.BOOLEAN: ("{0} IN (FALSE, TRUE)", ""),
 }
+_TIES = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 
 
 def print_term(term: Term, beside: str = "") -> str:
@@ -32,10 +34,8 @@ def print_term(term: Term, beside: str = "") -> str:
     `beside` is the other one.
     """
     if isinstance(term, ValueTerm):
-        pieces = _pieces(print_name(term.attribute), term.values)
-        word = "OR" if len(pieces) > 1 else "AND" if _is_pair(pieces[0], term) else beside
-        text = " OR ".join(pieces)
-        return text if not beside or word == beside else f"({text})"
+        text, word = _print_set(print_name(term.attribute), term.values)
+        return f"({text})" if beside and word not in ("", beside) else text
     if isinstance(term, PresenceTerm):
         return f"{print_name(term.attribute)} IS {'NOT ' if term.present else ''}NULL"
     if isinstance(term, LikeTerm):
@@ -60,12 +60,37 @@ def print_value(value: Value) -> str:
 
 
 def print_operand(operand: Operand) -> str:
-    """Return one side of a comparison; arithmetic inside arithmetic stands in brackets."""
+    """Return one side of a comparison, with brackets only where they are needed."""
     if isinstance(operand, Attribute):
         return print_name(operand.name)
     if isinstance(operand, Literal):
         return print_value(operand.literal)
-    return f"({print_operand(operand.left)} {operand.operator} {print_operand(operand.right)})"
+    if _is_negative(operand):
+        return f"-{_inside(operand.right, ties=2)}"
+    ties = _TIES[operand.operator]
+    left, right = _inside(operand.left, ties - 1), _inside(operand.right, ties)
+    return f"{left} {operand.operator} {right}"
+
+
+def _inside(operand: Operand, ties: int) -> str:
+    """Return the operand, in brackets if it does not tie more closely than `ties`."""
+    text = print_operand(operand)
+    if not isinstance(operand, Arithmetic) or _is_negative(operand):
+        return text
+    return f"({text})" if _TIES[operand.operator] <= ties else text
+
+
+def _is_negative(operand: Arithmetic) -> bool:
+    return operand.operator == "-" and operand.left == Literal(0)
+
+
+def nesting(text: str) -> int:
+    """Return how deep brackets stand in brackets in a text in the SQL dialect."""
+    depth = deepest = 0
+    for character in _QUOTED.sub("", text):
+        depth += (character == "(") - (character == ")")
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def print_like(name: str, pattern: LikePattern, *, negated: bool) -> str:
@@ -84,29 +109,62 @@ def print_like(name: str, pattern: LikePattern, *, negated: bool) -> str:
     return f"{name} {operator} {print_value(text)}" + (" ESCAPE '!'" if escaped else "")
 
 
-def _is_pair(piece: str, term: ValueTerm) -> bool:
-    return " AND " in piece and f"{print_name(term.attribute)} BETWEEN " not in piece
+def _print_set(name: str, values: ValueSet) -> tuple[str, str]:
+    """Return a condition that says that the value lies in the set, and the word that joins it.
+
+    The word is AND, OR or, where it can stand beside both, "". Single values come in one IN, and
+    single values that are missing in one NOT IN, so that the text is not much longer than what
+    the set was made of.
+    """
+    if values.is_empty() or values.complement().is_empty():
+        text, word = (_EMPTY if values.is_empty() else _EVERYTHING)[values.kind]
+        return text.format(name), word
+    if (points := values.points()) is not None:
+        return _print_members(name, points, "=", "IN"), ""
+    whole, holes = without_holes(values)
+    missing = _print_members(name, holes, "<>", "NOT IN")
+    if whole.complement().is_empty():
+        return missing, ""
+    pieces, word = _pieces(name, whole)
+    text = " OR ".join(pieces)
+    if not holes:
+        return text, word
+    # Brackets inside do; outside, AND holds together by itself.
+    return (f"({text})" if word == "OR" else text) + f" AND {missing}", ""
 
 
-def _pieces(name: str, values: ValueSet) -> list[str]:
-    """Return conditions on `name` that joined by OR say that its value lies in `values`."""
-    outside = values.complement()
-    if values.is_empty():
-        return [piece.format(name) for piece in _EMPTY[values.kind]]
-    if outside.is_empty():
-        return [piece.format(name) for piece in _EVERYTHING[values.kind]]
-    for members, single, several in (
-        (values.points(), "=", "IN"),
-        (outside.points(), "<>", "NOT IN"),
-    ):
-        if members and len(members) == 1:
-            return [f"{name} {single} {print_value(members[0])}"]
-        if members:
-            return [f"{name} {several} ({', '.join(map(print_value, members))})"]
-    excluded = outside.intervals()
+def without_holes(values: ValueSet) -> tuple[ValueSet, list[Value]]:
+    """Return the set with the single values that it leaves out put in, and those values."""
+    if values.kind is Kind.BOOLEAN:
+        return values, []
+    gaps = map(point_of, values.complement().intervals())
+    holes = [point for point in gaps if point is not None]
+    return union([values, *map(only, holes)]), holes
+
+
+def _pieces(name: str, values: ValueSet) -> tuple[list[str], str]:
+    """Return conditions that, joined by OR, say the set, and the word that joins or is in them."""
+    excluded = values.complement().intervals()
     if len(excluded) == 1 and (prefix := prefix_of(excluded[0])) is not None:
-        return [print_like(name, LikePattern((prefix, Wildcard.MANY)), negated=True)]
-    return [print_interval(name, interval) for interval in values.intervals()]
+        return [print_like(name, LikePattern((prefix, Wildcard.MANY)), negated=True)], ""
+    points: list[Value] = []
+    pieces: list[str] = []
+    word = ""
+    for interval in values.intervals():
+        if (point := point_of(interval)) is not None:
+            points.append(point)
+        else:
+            piece, word = _print_interval(name, interval)
+            pieces.append(piece)
+    if points:
+        pieces.append(_print_members(name, points, "=", "IN"))
+    return pieces, "OR" if len(pieces) > 1 else word
+
+
+def _print_members(name: str, members: list[Value], single: str, several: str) -> str:
+    if len(members) == 1:
+        return f"{name} {single} {print_value(members[0])}"
+    return f"{name} {several} ({', '.join(map(print_value, members))})"
 
 
 def prefix_of(interval: Interval) -> str | None:
@@ -131,15 +189,14 @@ def bounds_of(interval: Interval) -> list[tuple[str, Value]]:
     return bounds
 
 
-def print_interval(name: str, interval: Interval) -> str:
-    """Return one interval as a condition."""
-    low, high = interval
-    if low is not None and cut_after(low[0]) == high:
-        return f"{name} = {print_value(low[0])}"
+def _print_interval(name: str, interval: Interval) -> tuple[str, str]:
+    """Return an interval of several values as a condition, and the word in it."""
     prefix = prefix_of(interval)
     if prefix is not None:
-        return print_like(name, LikePattern((prefix, Wildcard.MANY)), negated=False)
+        return print_like(name, LikePattern((prefix, Wildcard.MANY)), negated=False), ""
     bounds = bounds_of(interval)
     if [comparator for comparator, _ in bounds] == [">=", "<="]:
-        return f"{name} BETWEEN {print_value(bounds[0][1])} AND {print_value(bounds[1][1])}"
-    return " AND ".join(f"{name} {comparator} {print_value(value)}" for comparator, value in bounds)
+        low, high = (print_value(value) for _, value in bounds)
+        return f"{name} BETWEEN {low} AND {high}", ""
+    text = " AND ".join(f"{name} {comparator} {print_value(value)}" for comparator, value in bounds)
+    return text, "AND" if len(bounds) > 1 else ""

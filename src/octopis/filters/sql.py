@@ -106,6 +106,7 @@ class _Builder(Transformer[Token, Item]):
 
     def between(self, items: list[Any]) -> Node:
         subject, *negated, word, low, word_and, high = items
+        subject, low, high = (_as_operand(item, word) for item in (subject, low, high))
         node = tree.conjunction(
             (
                 self.compared([subject, word.update(value=">="), low]),

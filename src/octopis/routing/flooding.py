@@ -1,0 +1,209 @@
+"""Subscriptions under identification-based routing (BID): flooded from their host broker.
+
+A host broker numbers its changes. Every broker takes each change in once, on first receipt, and
+passes it to all neighbours but the sender; later copies are counted as duplicates and dropped. The
+neighbour that brought a host's first change is the next hop to that host, for all of its
+subscriptions: one BID, one tree, that of the lowest number.
+
+When links were cut or brokers have lost their tables, changes may be missed, and a tree may lead
+through a broker that has forgotten it. Then the host floods all that it has as a new *generation*,
+which also makes a new tree. A broker's next hop has always heard of the same generation or a
+newer one, and within a generation the tree is that of one flood; so next hops never form a loop.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from octopis.model import BrokerId, ClusterBitVector
+from octopis.routing.messages import Flooded, Hello, HostState, Message, Refresh, Subscription
+from octopis.routing.outbox import Outbox
+from octopis.routing.reasons import Reason
+from octopis.routing.table import LOCAL, Entry, RoutingTable
+
+_NO_CLUSTERS = ClusterBitVector(0)  # the overlay is used as one graph, without clusters
+
+
+@dataclass(slots=True)
+class _Host:
+    """What a broker knows of a host: how far it has heard, and the next hop to it."""
+
+    name: BrokerId
+    generation: int = 0
+    sequence: int = 0
+    next_hop: BrokerId | None = None
+    subscriptions: dict[str, Subscription] = field(default_factory=dict)
+
+    @property
+    def heard(self) -> tuple[int, int]:
+        return self.generation, self.sequence
+
+
+class Flooding:
+    """Floods the subscriptions of local clients and keeps the routing table."""
+
+    def __init__(
+        self,
+        broker: BrokerId,
+        neighbours: tuple[BrokerId, ...],
+        table: RoutingTable,
+        outbox: Outbox,
+        moved_away: Callable[[str], None],
+    ) -> None:
+        self._broker = broker
+        self._neighbours = neighbours
+        self._table = table
+        self._outbox = outbox
+        self._moved_away = moved_away
+        self._own = _Host(broker)
+        self._hosts: dict[BrokerId, _Host] = {broker: self._own}
+        self._holders: dict[str, dict[BrokerId, _Host]] = {}
+        self._wished: dict[BrokerId, int] = {}  # generations known to be too old somewhere
+
+    def next_hop(self, host: BrokerId) -> BrokerId | None:
+        """Return the neighbour on the way to `host`, if one is known."""
+        known = self._hosts.get(host)
+        return known.next_hop if known is not None else None
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Take in a subscription of a local client."""
+        known = self._table.get(subscription.id)
+        if known is not None:  # the client has moved here: newer news wins
+            subscription = msgspec.structs.replace(subscription, epoch=known.subscription.epoch + 1)
+        self._change(added=subscription)
+
+    def unsubscribe(self, subscription: str) -> None:
+        """Take back a subscription of a local client."""
+        self._change(removed=subscription)
+
+    def _change(self, added: Subscription | None = None, removed: str | None = None) -> None:
+        self._own.sequence += 1
+        change = Flooded(self._broker, *self._own.heard, added=added, removed=removed)
+        self._apply(self._own, change)
+        self._flood(change, Reason.SUBSCRIPTION)
+
+    def receive(self, sender: BrokerId, message: Message) -> None:
+        """Take in what a neighbour says about subscriptions."""
+        match message:
+            case Flooded():
+                self._receive_change(sender, message)
+            case HostState():
+                self._receive_state(sender, message)
+            case Hello():
+                self._compare(message)
+            case Refresh():
+                self._refresh(message)
+            case _:
+                raise AssertionError(f"{message} is not of this protocol")
+
+    def link_up(self, neighbour: BrokerId) -> None:
+        """Tell a neighbour how far this broker has heard of every host."""
+        known = {host: state.heard for host, state in self._hosts.items()}
+        self._outbox.send(neighbour, Hello(known), Reason.SYNC)
+        for host, generation in self._wished.items():
+            if self._hosts[host].next_hop == neighbour:
+                self._outbox.send(neighbour, Refresh(host, generation), Reason.SYNC)
+
+    def _receive_change(self, sender: BrokerId, change: Flooded) -> None:
+        host = self._host(change.host)
+        if (change.generation, change.sequence) <= host.heard:
+            self._outbox.counters.duplicates += 1
+        elif change.host == self._broker:
+            self._renew(change.generation)  # it is from before a restart
+        elif (change.generation, change.sequence) != (host.generation, host.sequence + 1):
+            self._outbox.send(sender, Refresh(change.host, change.generation), Reason.SYNC)
+        else:
+            host.sequence = change.sequence
+            host.next_hop = host.next_hop or sender
+            self._flood(change, Reason.SUBSCRIPTION, sender)
+            self._apply(host, change)
+
+    def _receive_state(self, sender: BrokerId, state: HostState) -> None:
+        host = self._host(state.host)
+        if state.generation <= host.generation:
+            self._outbox.counters.duplicates += 1
+        elif state.host == self._broker:
+            self._renew(state.generation)
+        else:
+            self._wished.pop(state.host, None)
+            host.generation, host.sequence = state.generation, state.sequence
+            host.next_hop = sender
+            self._flood(state, Reason.SYNC, sender)
+            for gone in list(host.subscriptions):
+                self._remove(host, gone)
+            for subscription in state.subscriptions:
+                self._add(host, subscription)
+
+    def _compare(self, hello: Hello) -> None:
+        """Have everything flooded anew of which a neighbour has heard less, or of us more."""
+        for name, host in list(self._hosts.items()):
+            if hello.known.get(name, (0, 0)) < host.heard:
+                self._refresh(Refresh(name, host.generation))
+        theirs = hello.known.get(self._broker, (0, 0))
+        if theirs > self._own.heard:
+            self._renew(theirs[0])
+
+    def _refresh(self, wish: Refresh) -> None:
+        """Pass a wish on towards the host, or fulfil it."""
+        if wish.host == self._broker:
+            if wish.generation >= self._own.generation:
+                self._renew(wish.generation)
+            return
+        host = self._hosts.get(wish.host)
+        if host is None or host.next_hop is None or host.generation > wish.generation:
+            return  # a newer flood is on its way already, or comes past here later
+        if self._wished.get(wish.host, -1) < wish.generation:
+            self._wished[wish.host] = wish.generation
+            if host.next_hop in self._outbox.up:
+                self._outbox.send(host.next_hop, wish, Reason.SYNC)
+
+    def _renew(self, generation: int) -> None:
+        """Flood all own subscriptions as a generation after `generation`."""
+        self._own.generation = max(generation, self._own.generation) + 1
+        subscriptions = tuple(self._own.subscriptions.values())
+        self._flood(HostState(self._broker, *self._own.heard, subscriptions), Reason.SYNC)
+
+    def _host(self, name: BrokerId) -> _Host:
+        host = self._hosts.get(name)
+        if host is None:
+            host = self._hosts[name] = _Host(name)
+        return host
+
+    def _apply(self, host: _Host, change: Flooded) -> None:
+        if change.added is not None:
+            self._add(host, change.added)
+        if change.removed is not None:
+            self._remove(host, change.removed)
+
+    def _add(self, host: _Host, subscription: Subscription) -> None:
+        host.subscriptions[subscription.id] = subscription
+        self._holders.setdefault(subscription.id, {})[host.name] = host
+        self._choose(subscription.id)
+
+    def _remove(self, host: _Host, identity: str) -> None:
+        if host.subscriptions.pop(identity, None) is not None:
+            del self._holders[identity][host.name]
+            self._choose(identity)
+
+    def _choose(self, identity: str) -> None:
+        """Put the newest news of a subscription into the table."""
+        holders = self._holders[identity]
+        if not holders:
+            del self._holders[identity]
+            self._table.remove(identity)
+            return
+        newest = max(holders.values(), key=lambda h: (h.subscriptions[identity].epoch, h.name))
+        subscription = newest.subscriptions[identity]
+        last_hop = LOCAL if newest is self._own else newest.next_hop
+        self._table.put(Entry(subscription, last_hop, _NO_CLUSTERS, newest.name))
+        if newest is not self._own and self._broker in holders:
+            self._moved_away(identity)
+            self._change(removed=identity)
+
+    def _flood(
+        self, message: Flooded | HostState, reason: Reason, sender: BrokerId | None = None
+    ) -> None:
+        for neighbour in self._neighbours:
+            if neighbour != sender and neighbour in self._outbox.up:
+                self._outbox.send(neighbour, message, reason)

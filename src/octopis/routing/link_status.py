@@ -1,0 +1,69 @@
+"""The Link Status Table: how full each output queue is, and whether it is congested (Eq. 3)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from octopis.model import BrokerId
+
+
+@dataclass(slots=True)
+class LinkStatus:
+    """One output queue. `q_in` and `q_out` are counts of the last finished window."""
+
+    queue_length: int = 0
+    q_in: int = 0
+    q_out: int = 0
+    entering: int = 0
+    leaving: int = 0
+
+    @property
+    def congestion_element(self) -> float:
+        """Above 1 the queue grew in the last window, below 1 it shrank."""
+        return (1 + self.q_in) / (1 + self.q_out)
+
+
+class LinkStatusTable:
+    """The status of every link of a broker, counted from what the broker is told.
+
+    A queue is congested, and its link overloaded, when
+    queue_length * congestion_element > congestion_threshold (tau).
+    """
+
+    def __init__(self, links: Iterable[BrokerId], congestion_threshold: float) -> None:
+        self.congestion_threshold = congestion_threshold
+        self._statuses = {link: LinkStatus() for link in links}
+
+    def __getitem__(self, link: BrokerId) -> LinkStatus:
+        return self._statuses[link]
+
+    def is_overloaded(self, link: BrokerId) -> bool:
+        """Tell whether the link's output queue is congested now."""
+        status = self._statuses[link]
+        # Most queues are empty, and an empty queue is never congested.
+        return (
+            status.queue_length > 0
+            and status.queue_length * status.congestion_element > self.congestion_threshold
+        )
+
+    def entered(self, link: BrokerId, count: int = 1) -> None:
+        """Count messages that were put on the link's queue."""
+        status = self._statuses[link]
+        status.queue_length += count
+        status.entering += count
+
+    def left(self, link: BrokerId, count: int = 1) -> None:
+        """Count messages that left the link's queue."""
+        status = self._statuses[link]
+        assert status.queue_length >= count, f"more messages left {link} than entered"
+        status.queue_length -= count
+        status.leaving += count
+
+    def window_elapsed(self) -> None:
+        """Make the running counts those of the last finished window."""
+        for status in self._statuses.values():
+            status.q_in, status.q_out = status.entering, status.leaving
+            status.entering = status.leaving = 0
+
+    def reset(self, link: BrokerId) -> None:
+        """Forget a link whose queue was thrown away, because the link went down."""
+        self._statuses[link] = LinkStatus()

@@ -1,0 +1,93 @@
+"""What brokers send each other. Messages never change; a copy is a new value."""
+
+import msgspec
+
+from octopis.filters import Filter
+from octopis.model import BrokerId, ClusterBitVector, Notification
+
+NO_CLUSTERS = ClusterBitVector(0)
+
+
+class Subscription(msgspec.Struct, frozen=True):
+    """A filter under an id that is unique in the overlay.
+
+    `epoch` rises when the subscriber moves to another broker, so that old news about where it
+    was never replaces newer news.
+    """
+
+    id: str
+    wanted: Filter
+    epoch: int = 0
+
+
+class Subscribe(msgspec.Struct, frozen=True):
+    """A subscription on its way: its host cluster (`cbv_s`) and its host broker."""
+
+    subscription: Subscription
+    cbv_s: ClusterBitVector
+    host: BrokerId
+
+
+class Unsubscribe(msgspec.Struct, frozen=True):
+    """A subscription of which the sender has no more to say."""
+
+    id: str
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """All that the sender's neighbour must know from it, when their link has come up."""
+
+    subscriptions: tuple[Subscribe, ...]
+
+
+class Routed(msgspec.Struct, frozen=True):
+    """A notification on its way.
+
+    `cbv_p` names the clusters that this copy still has to reach (dynamic routing); `bids` the
+    brokers that it still has to reach (identification-based routing). Mostly both are empty.
+    """
+
+    notification: Notification
+    cbv_p: ClusterBitVector = NO_CLUSTERS
+    bids: tuple[BrokerId, ...] = ()
+
+
+class Flooded(msgspec.Struct, frozen=True):
+    """A change to the host's subscriptions that is flooded (identification-based routing).
+
+    `host` is the broker's identification (BID). It numbers its changes by `sequence`;
+    `generation` rises when it has to make its tree anew.
+    """
+
+    host: BrokerId
+    generation: int
+    sequence: int
+    added: Subscription | None
+    removed: str | None
+
+
+class HostState(msgspec.Struct, frozen=True):
+    """All subscriptions of a host, flooded as the first message of a new generation."""
+
+    host: BrokerId
+    generation: int
+    sequence: int
+    subscriptions: tuple[Subscription, ...]
+
+
+class Hello(msgspec.Struct, frozen=True):
+    """What the sender knows of each host (generation, sequence), when a link has come up."""
+
+    known: dict[BrokerId, tuple[int, int]]
+
+
+class Refresh(msgspec.Struct, frozen=True):
+    """A wish, on its way to `host`, that it floods a generation newer than `generation`."""
+
+    host: BrokerId
+    generation: int
+
+
+SubscriptionMessage = Subscribe | Unsubscribe | Flooded
+SyncMessage = Snapshot | HostState | Hello | Refresh
+Message = SubscriptionMessage | SyncMessage | Routed

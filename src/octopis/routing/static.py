@@ -1,0 +1,37 @@
+"""Static notification routing (SNR, Algorithm 3): along the shortest subscription trees.
+
+At the publisher's host: one copy onto every link with a match behind it. Anywhere else: onto the
+matching aCOLs but the one it came from, and never onto an iCOL. So a notification crosses at most
+one iCOL, and then stays in that cluster, which is a tree: no loops, no duplicates, no ids.
+"""
+
+from collections.abc import Sequence
+
+from octopis.model import BrokerId
+from octopis.routing.local import LocalClients
+from octopis.routing.messages import Routed
+from octopis.routing.outbox import Outbox
+from octopis.routing.reasons import Reason
+from octopis.routing.table import RoutingTable
+
+
+class StaticRouting:
+    """SNR."""
+
+    def __init__(
+        self, broker: BrokerId, table: RoutingTable, outbox: Outbox, clients: LocalClients
+    ) -> None:
+        self._cluster = broker.cluster
+        self._table = table
+        self._outbox = outbox
+        self._clients = clients
+
+    def route(self, batch: Sequence[Routed], sender: BrokerId | None) -> None:
+        """Route notifications of a local publisher (`sender` None) or from a neighbour."""
+        attributes = [routed.notification.attributes for routed in batch]
+        self._clients.deliver(batch, self._table.local_matches(attributes))
+        send, cluster = self._outbox.send, self._cluster
+        for routed, links in zip(batch, self._table.destinations(attributes), strict=True):
+            for link in links:
+                if sender is None or (link != sender and link.cluster == cluster):
+                    send(link, routed, Reason.MATCH)
