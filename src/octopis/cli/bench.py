@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
-from octopis.benchmarks import machine, matching
+from octopis.benchmarks import machine, matching, routing
 from octopis.cli import output
 from octopis.errors import InvalidConfiguration
 
-app = typer.Typer(help="Measure OctopiS on this machine: matching.", no_args_is_help=True)
+app = typer.Typer(help="Measure OctopiS on this machine: matching, routing.", no_args_is_help=True)
+SeedOption = Annotated[int, typer.Option(help="Seed of the workload.")]
 
 
 @app.command(name="matching")
@@ -21,7 +22,7 @@ def bench_matching(
     full: Annotated[
         bool, typer.Option("--full", help="Also 1,000,000 subscriptions: minutes and 4 GB.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Seed of the workload.")] = 1,
+    seed: SeedOption = 1,
     as_json: output.JsonFlag = False,
 ) -> None:
     """Measure the matching index: 10 attributes, filters of 2 to 4 ranges, 2% selectivity."""
@@ -47,6 +48,29 @@ def bench_matching(
                 "" if each.target is None else f"{each.target:,g}",
             )
             for each in figures
+        ],
+        caption=machine.describe(),
+    )
+
+
+@app.command(name="routing")
+def bench_routing(
+    subscriptions: Annotated[int, typer.Option(min=1, help="In the broker's table.")] = 10_000,
+    seed: SeedOption = 1,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Measure routing: one inner broker of the paper's overlay, batches of 64, one core."""
+    rates = list(routing.run(subscriptions, seed))
+    if as_json:
+        rows = [asdict(rate) for rate in rates]
+        output.print_json({"machine": machine.describe(), "seed": seed, "figures": rows})
+        return
+    output.print_table(
+        f"Routing with {subscriptions:,} subscriptions in the table (medians)",
+        ("algorithm", "where", "notifications/s", "IMs per notification"),
+        [
+            (each.algorithm, each.role, each.notifications_per_s, each.ims_per_notification)
+            for each in rates
         ],
         caption=machine.describe(),
     )

@@ -19,7 +19,7 @@ Start with [bold]octopis demo[/bold], then look around:
 
   [cyan]octopis topology[/cyan]   overlays: list, show, check, plan, draw
   [cyan]octopis filter[/cyan]     subscriptions: check, explain, covers, convert
-  [cyan]octopis bench[/cyan]      measure: matching
+  [cyan]octopis bench[/cyan]      measure: matching, routing
 
 Each command explains itself with --help.
 """

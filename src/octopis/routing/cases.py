@@ -7,6 +7,7 @@ tried from the top; None means that it does not matter.
 
 from dataclasses import dataclass
 from enum import Enum
+from itertools import product
 
 from octopis.routing.reasons import Reason
 
@@ -48,6 +49,12 @@ CASES = (
 )
 
 
-def case_for(overloaded_icol: bool, free_icol: bool, free_acol: bool) -> Case:
+_CASE_FOR = {
+    state: next(case for case in CASES if case.applies(*state))
+    for state in product((False, True), repeat=3)
+}
+
+
+def case_for(*, overloaded_icol: bool, free_icol: bool, free_acol: bool) -> Case:
     """Return the row for this state of the target links."""
-    return next(case for case in CASES if case.applies(overloaded_icol, free_icol, free_acol))
+    return _CASE_FOR[overloaded_icol, free_icol, free_acol]

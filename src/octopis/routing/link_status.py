@@ -39,10 +39,16 @@ class LinkStatusTable:
     def is_overloaded(self, link: BrokerId) -> bool:
         """Tell whether the link's output queue is congested now."""
         status = self._statuses[link]
-        # Most queues are empty, and an empty queue is never congested.
-        return (
-            status.queue_length > 0
-            and status.queue_length * status.congestion_element > self.congestion_threshold
+        # The same without a division: this is asked for every notification.
+        return status.queue_length * (1 + status.q_in) > (
+            self.congestion_threshold * (1 + status.q_out)
+        )
+
+    def has_room(self, link: BrokerId, count: int) -> bool:
+        """Tell whether the queue stays uncongested even if `count` more messages enter now."""
+        status = self._statuses[link]
+        return (status.queue_length + count) * (1 + status.q_in) <= (
+            self.congestion_threshold * (1 + status.q_out)
         )
 
     def entered(self, link: BrokerId, count: int = 1) -> None:

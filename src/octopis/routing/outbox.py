@@ -1,12 +1,12 @@
 """What a broker has decided to do and its driver has still to carry out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from octopis.model import BrokerId, Notification
 from octopis.routing.effects import Deliver, Effect, Enqueue
 from octopis.routing.link_status import LinkStatusTable
-from octopis.routing.messages import Message
+from octopis.routing.messages import Message, Routed
 from octopis.routing.reasons import Reason
 
 
@@ -39,19 +39,35 @@ class Outbox:
         if link not in self.up:
             self.counters.lost_on_down_links += 1
             return
+        status = self._link_status[link]
+        status.queue_length += 1
+        status.entering += 1
         if reason is Reason.SUBSCRIPTION:
             self.counters.subscription_ims += 1
         elif reason is Reason.SYNC:
             self.counters.sync_ims += 1
         else:
             self.counters.notification_ims += 1
-        self._link_status.entered(link)
         queued = self._queued.get(link)
         if queued is None:
             self._queued[link] = Enqueue(link, [message], [reason])
         else:
             queued.messages.append(message)
             queued.reasons.append(reason)
+
+    def send_matches(self, link: BrokerId, copies: Sequence[Routed]) -> None:
+        """Put the copies of several notifications on a link with matches behind it."""
+        count = len(copies)
+        if link not in self.up:
+            self.counters.lost_on_down_links += count
+            return
+        self._link_status.entered(link, count)
+        self.counters.notification_ims += count
+        queued = self._queued.get(link)
+        if queued is None:
+            queued = self._queued[link] = Enqueue(link, [], [])
+        queued.messages.extend(copies)
+        queued.reasons.extend([Reason.MATCH] * count)
 
     def deliver(self, client: str, notification: Notification, subscriptions: list[str]) -> None:
         """Give a notification to a local client."""

@@ -11,7 +11,6 @@ from octopis.model import BrokerId
 from octopis.routing.local import LocalClients
 from octopis.routing.messages import Routed
 from octopis.routing.outbox import Outbox
-from octopis.routing.reasons import Reason
 from octopis.routing.table import RoutingTable
 
 
@@ -30,8 +29,13 @@ class StaticRouting:
         """Route notifications of a local publisher (`sender` None) or from a neighbour."""
         attributes = [routed.notification.attributes for routed in batch]
         self._clients.deliver(batch, self._table.local_matches(attributes))
-        send, cluster = self._outbox.send, self._cluster
+        copies: dict[BrokerId, list[Routed]] = {}
         for routed, links in zip(batch, self._table.destinations(attributes), strict=True):
             for link in links:
-                if sender is None or (link != sender and link.cluster == cluster):
-                    send(link, routed, Reason.MATCH)
+                if link in copies:
+                    copies[link].append(routed)
+                else:
+                    copies[link] = [routed]
+        for link, messages in copies.items():
+            if sender is None or (link != sender and link.cluster == self._cluster):
+                self._outbox.send_matches(link, messages)
