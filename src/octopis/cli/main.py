@@ -24,6 +24,8 @@ Start with [bold]octopis demo[/bold], then look around:
 Each command explains itself with --help.
 """
 
+_INTERRUPTED = 130
+
 app = typer.Typer(
     name="octopis",
     help=_MAP,
@@ -66,12 +68,14 @@ def main() -> None:
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:
         status = app(args=arguments, standalone_mode=False)
+        if status == _INTERRUPTED:  # typer has caught Ctrl-C, and says nothing
+            _report("stopped", _INTERRUPTED, debug=False)
     except OctopisError as error:
         status = _report(str(error), error.exit_status, debug=debug)
     except TyperException as error:
         status = _report(error.format_message(), error.exit_code, debug=debug)
     except (KeyboardInterrupt, typer.Abort):
-        status = _report("stopped", 130, debug=False)
+        status = _report("stopped", _INTERRUPTED, debug=False)
     except BrokenPipeError:
         # The reader has gone (`octopis ... | head`): stop quietly, also at interpreter exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,62 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from octopis import __version__
+from octopis.cli import demo, main
+
+OCTOPIS = Path(sys.executable).with_name("octopis")
+
+
+def test_version_is_printed(octopis):
+    assert octopis("--version") == (0, f"octopis {__version__}\n", "")
+
+
+def test_help_names_every_command(octopis):
+    status, printed, _ = octopis("--help")
+    assert status == 0
+    for command in main.app.registered_groups:
+        assert f"octopis {command.name}" in printed
+
+
+def test_unknown_command_is_one_sentence_with_a_suggestion(octopis):
+    status, printed, error = octopis("topologi")
+    assert (status, printed) == (2, "")
+    assert error == "octopis: No such command 'topologi'. Did you mean 'topology'?\n"
+
+
+def test_unknown_option_is_one_sentence(octopis):
+    status, _, error = octopis("topology", "list", "--jsn")
+    assert status == 2
+    assert error.startswith("octopis: No such option: --jsn")
+    assert error.count("\n") == 1
+
+
+def test_internal_fault_is_one_sentence_and_a_traceback_only_on_request(octopis, monkeypatch):
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("seven")
+
+    monkeypatch.setattr(demo, "write_pictures", broken)
+    status, _, error = octopis("demo")
+    assert status == 1
+    assert error == "octopis: internal error (ZeroDivisionError: seven); run again with --debug\n"
+    status, _, error = octopis("demo", "--debug")
+    assert status == 1
+    assert "Traceback" in error
+
+
+def test_interrupt_is_one_word_and_no_traceback(octopis, monkeypatch):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demo, "write_pictures", interrupted)
+    assert octopis("demo") == (130, "", "octopis: stopped\n")
+
+
+@pytest.mark.parametrize("lines", [0, 1])
+def test_reader_that_goes_away_is_no_fault(lines: int):
+    shell = f"{OCTOPIS} topology show paper | head -n {lines}"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)  # noqa: S607
+    assert done.stderr == ""
