@@ -14,11 +14,11 @@ from octopis.matching.layout import Layout, Member, packed
 from octopis.matching.positions import Integers
 from octopis.model import Value
 
-_ROWS_BITS_MAX = 4 * 10**9
-"""All rows of a block together stay below 0.5 GB; larger blocks get coarser cells."""
+_ROWS_BITS_MAX = 8 * 10**9
+"""All rows of a block together stay below 1 GB; larger blocks get coarser cells."""
 
 _CELLS_MAX = 2048
-_WORKING_BYTES = 2**19
+_WORKING_BYTES = 2**20
 """So many bits of a batch are worked on at once, to stay in the processor's cache."""
 
 _KINDS: dict[type, Kind | None] = {
@@ -167,13 +167,14 @@ class Block:
         ends = counts.cumsum()
         if not len(ends) or not ends[-1]:
             return
-        pair = np.arange(len(flat)).repeat(counts)  # which column and notification
-        gaps = (first - ends + counts)[pair]
+        gaps = (first - ends + counts).repeat(counts)
         gaps += np.arange(len(gaps))
-        position = positions.ravel()[pair]
-        hit = (self._gap_starts[gaps] <= position) & (position < self._gap_ends[gaps])
-        owner = pair[hit] % rows.shape[1]
-        slots = self._gap_slots[gaps[hit]]
+        position = positions.ravel().astype(np.int32).repeat(counts)
+        inside = self._gap_starts.take(gaps) <= position
+        inside &= position < self._gap_ends.take(gaps)
+        hit = np.flatnonzero(inside)
+        owner = (np.arange(len(flat)) % rows.shape[1]).repeat(counts)[hit]
+        slots = self._gap_slots.take(gaps[hit])
         keep = ~(np.uint64(1) << (slots & 63).astype(np.uint64))
         np.bitwise_and.at(found, (owner, slots >> 6), keep)
 

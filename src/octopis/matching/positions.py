@@ -40,7 +40,9 @@ class Positions:
             floats, ranks = np.unique(np.array(values, np.float64), return_inverse=True)
             self._floats = floats
             # Where each position begins: on a boundary, and just after it.
-            self._begins = np.stack([floats, np.nextafter(floats, np.inf)], axis=1).ravel()
+            with np.errstate(over="ignore"):  # after the largest float comes infinity
+                after = np.nextafter(floats, np.inf)
+            self._begins = np.stack([floats, after], axis=1).ravel()
         else:
             self._sorted = sorted(set(values))
             rank_of = {value: rank for rank, value in enumerate(self._sorted)}
