@@ -37,9 +37,13 @@ class Filter(msgspec.Struct, frozen=True):
         return truth(self.tree, attributes)
 
     def __and__(self, other: "Filter") -> "Filter":
+        if not isinstance(other, Filter):
+            return NotImplemented
         return Filter(conjunction((self.tree, other.tree)))
 
     def __or__(self, other: "Filter") -> "Filter":
+        if not isinstance(other, Filter):
+            return NotImplemented
         return Filter(disjunction((self.tree, other.tree)))
 
     def __invert__(self) -> "Filter":

@@ -122,13 +122,13 @@ def _print_set(name: str, values: ValueSet) -> tuple[str, str]:
     if (points := values.points()) is not None:
         return _print_members(name, points, "=", "IN"), ""
     whole, holes = without_holes(values)
-    missing = _print_members(name, holes, "<>", "NOT IN")
-    if whole.complement().is_empty():
-        return missing, ""
     pieces, word = _pieces(name, whole)
     text = " OR ".join(pieces)
     if not holes:
         return text, word
+    missing = _print_members(name, holes, "<>", "NOT IN")
+    if whole.complement().is_empty():
+        return missing, ""
     # Brackets inside do; outside, AND holds together by itself.
     return (f"({text})" if word == "OR" else text) + f" AND {missing}", ""
 
@@ -139,7 +139,7 @@ def without_holes(values: ValueSet) -> tuple[ValueSet, list[Value]]:
         return values, []
     gaps = map(point_of, values.complement().intervals())
     holes = [point for point in gaps if point is not None]
-    return union([values, *map(only, holes)]), holes
+    return (union([values, *map(only, holes)]) if holes else values), holes
 
 
 def _pieces(name: str, values: ValueSet) -> tuple[list[str], str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from octopis.errors import InvalidFilter
 from octopis.filters import tree
 from octopis.filters.filter import Filter
 from octopis.filters.like import Wildcard, parse_like, pattern_of
@@ -99,6 +100,8 @@ class AttributeExpression(Expression):
 
     def is_in(self, members: Iterable[Value]) -> Filter:
         """Return the filter that holds for any of `members`."""
+        if isinstance(members, str):
+            raise InvalidFilter(f"is_in takes a list of values, not the text {members!r}")
         return Filter(tree.disjunction(membership(self._name, list(members))))
 
     def is_true(self) -> Filter:

@@ -126,7 +126,7 @@ def _by_destination(
 
 def _contradicts(terms: Conjunction) -> bool:
     """Tell whether one attribute must be both there and absent: one column cannot say both."""
-    absent = {t.attribute for t in terms if isinstance(t, PresenceTerm) and not t.present}
+    absent = [t.attribute for t in terms if type(t) is PresenceTerm and not t.present]
     return bool(absent) and any(
         isinstance(term, PresenceTerm) and term.present and term.attribute in absent
         for term in terms

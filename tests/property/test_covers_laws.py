@@ -1,0 +1,54 @@
+"""Covers is complete for intervals, equalities, IN-sets and prefixes: tried on every small case."""
+
+from itertools import product
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from octopis.filters import Filter, covers, parse_filter
+
+COMPARATOR = st.sampled_from(("=", "<>", "<", "<=", ">", ">="))
+
+
+def shown(value: str | int | bool) -> str:
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+EDGE_NUMBERS = (1, 2, 3)
+EDGE_TEXTS = ("", "a", "ab", "b")
+DOMAIN = (
+    None, False, True,
+    0.5, 1, 1.5, 2, 2.5, 3, 3.5,
+    "", "\0", "a", "aa", "ab", "abx", "ac", "b", "ba", "c",
+)  # fmt: skip
+"""A value on and between all boundaries that filters of EDGE values can have; None is absent."""
+
+EDGE = st.sampled_from(EDGE_NUMBERS) | st.sampled_from(EDGE_TEXTS)
+SIMPLE_TERM = (
+    st.builds(
+        lambda name, sign, value: f"{name} {sign} {shown(value)}",
+        st.sampled_from("xy"), COMPARATOR, EDGE,
+    )
+    | st.builds(
+        lambda name, word, members: f"{name} {word} ({', '.join(map(shown, members))})",
+        st.sampled_from("xy"), st.sampled_from(("IN", "NOT IN")),
+        st.lists(EDGE | st.booleans(), min_size=1, max_size=4),
+    )
+    | st.builds(
+        lambda name, prefix: f"{name} LIKE '{prefix}%'",
+        st.sampled_from("xy"), st.sampled_from(EDGE_TEXTS),
+    )
+)  # fmt: skip
+SIMPLE = st.lists(SIMPLE_TERM, min_size=1, max_size=4).map(" AND ".join).map(parse_filter)
+SPACE = [
+    {name: value for name, value in zip("xy", pair, strict=True) if value is not None}
+    for pair in product(DOMAIN, repeat=2)
+]
+
+
+@settings(max_examples=600, deadline=None)
+@given(SIMPLE, SIMPLE)
+def test_covers_is_complete_for_intervals_equalities_sets_and_prefixes(f: Filter, g: Filter):
+    for wide, narrow in ((f, g), (f, f & g), (g, f)):
+        expected = all(wide.matches(point) for point in SPACE if narrow.matches(point))
+        assert covers(wide, narrow) is expected

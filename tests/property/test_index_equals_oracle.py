@@ -1,0 +1,407 @@
+"""The fast index gives the answers of the obvious one, on many random sets of filters.
+
+A case is one set of filters with one notification. Filters and notifications come from pools, so
+that each filter is parsed once, and evaluated once on each notification; `Remembered` hands the
+oracle what `Filter.matches` said.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+
+from octopis.filters import Filter, parse_filter
+from octopis.matching import BitsetIndex, LinearIndex, bitset, block
+from octopis.matching.block import Block
+
+Attributes = dict[str, Any]
+NAMES = ("a", "b", "c", "d", "e", "f", "g")
+NUMBERS = (
+    0, 1, -1, 2, 3, 10, 50, 99, 2**53 - 1, 2**53, 2**53 + 1, 2**53 + 2, -(2**53) - 1, 2**62 + 1,
+    2**63 - 1, 2**63 - 2, -(2**63), -(2**63) + 1,
+    -0.0, 0.5, 1.0, 2.5, -3.25, 2.0**53, 2.0**63, -(2.0**63), 1e300, -1e300, 5e-324, 9e15,
+    0.5 + 2**-53, 1.7976931348623157e308, -1.7976931348623157e308,
+)  # fmt: skip
+TEXTS = (
+    "", "\0", "a", "a\0", "a\0b", "ab", "abc", "b", "ba", "z", "\u00e9", "\ud7ff", "\ud7ff\0",
+    "\ue000", "\ue000x", "\uffff", "\U0010ffff", "a\U0010ffff", "a\U0010ffffz", "it's", "50%",
+)  # fmt: skip
+COMPARATORS = ("=", "<>", "<", "<=", ">", ">=")
+
+
+class Author:
+    """Writes random filters in the SQL dialect, with every operator, and notifications."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)  # noqa: S311 - repeatable on purpose
+
+    def number(self) -> int | float:
+        if self.random.random() < 0.5:
+            return self.random.choice(NUMBERS)
+        return self.random.choice((self.random.randrange(-50, 150), self.random.random() * 100))
+
+    def text(self) -> str:
+        if self.random.random() < 0.6:
+            return self.random.choice(TEXTS)
+        return "".join(self.random.choices("ab%_\0", k=self.random.randrange(5)))
+
+    def value(self) -> str | int | float | bool:
+        kind = self.random.random()
+        return self.number() if kind < 0.5 else self.text() if kind < 0.9 else kind < 0.95
+
+    def notification(self) -> Attributes:
+        present = self.random.choice((0, 3, 5, 7))
+        return {name: self.value() for name in self.random.sample(NAMES, present)}
+
+    def condition(self) -> str:
+        shape = self.random.random()
+        if shape < 0.55:
+            return " AND ".join(self.term() for _ in range(self.random.randrange(1, 4)))
+        if shape < 0.75:
+            parts = [f"({self.term()} AND {self.term()})" for _ in range(3)]
+            return " OR ".join([*parts, self.term()])
+        if shape < 0.85:
+            return f"NOT ({self.term()} OR {self.term()}) AND ({self.term()} OR {self.term()})"
+        if shape < 0.9:  # past the limit of spreading: 2 to the power of 7
+            return " AND ".join(
+                f"({name} < 5 OR {self.term()} OR {name} IS NULL)" for name in NAMES
+            )
+        return self.term()
+
+    def term(self) -> str:
+        name, other = self.random.sample(NAMES, 2)
+        kind = self.random.randrange(12)
+        no = self.random.choice(("", "NOT "))
+        if kind < 4:
+            return f"{name} {self.random.choice(COMPARATORS)} {shown(self.either()())}"
+        if kind == 4:
+            one = self.either()
+            return f"{name} {no}BETWEEN {shown(one())} AND {shown(one())}"
+        if kind == 5:
+            members = [self.value() for _ in range(self.random.choice((1, 3, 40)))]
+            return f"{name} {no}IN ({', '.join(map(shown, members))})"
+        if kind == 6:
+            pattern = self.random.choice(("{}%", "%{}", "%{}%", "{}_", "_{}%", "{}", "{}%_"))
+            return f"{name} {no}LIKE {shown(pattern.format(self.text()))}"
+        if kind == 7:
+            return f"{name} IS {no}NULL"
+        return self.rare_term(name, other)
+
+    def rare_term(self, name: str, other: str) -> str:
+        return self.random.choice(
+            (
+                f"{name} {self.random.choice(COMPARATORS)} {other}",
+                f"{name} {self.random.choice('+-*/%')} {other} > {shown(self.number())}",
+                f"-{name} <= {shown(self.number())}",
+                f"{name} LIKE 'a!%%' ESCAPE '!'",
+                f"{name} IS NULL AND {name} IS NOT NULL",
+                f"{name} > 3 AND {name} < 2",
+                name,
+                f"{name} <> TRUE",
+                "TRUE",
+                "FALSE",
+            )
+        )
+
+    def either(self) -> Any:
+        return self.random.choice((self.number, self.number, self.text))
+
+
+def shown(value: str | int | float | bool) -> str:
+    if isinstance(value, bool):
+        return str(value)
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
+
+
+class Remembered:
+    """A filter for the oracle that evaluates each notification of the pool only once."""
+
+    def __init__(self, wanted: Filter) -> None:
+        self.wanted = wanted
+        self.answers: dict[int, bool] = {}
+
+    def matches(self, attributes: Attributes) -> bool:
+        answer = self.answers.get(id(attributes))
+        if answer is None:
+            answer = self.answers[id(attributes)] = self.wanted.matches(attributes)
+        return answer
+
+
+class Pair:
+    """Both indexes with the same subscriptions."""
+
+    def __init__(self) -> None:
+        self.fast: BitsetIndex[int, str] = BitsetIndex()
+        self.oracle: LinearIndex[int, str] = LinearIndex()
+
+    def add(self, number: int, wanted: Filter | Remembered, destination: str) -> None:
+        plain = wanted.wanted if isinstance(wanted, Remembered) else wanted
+        self.fast.add(number, plain, destination)
+        self.oracle.add(number, wanted, destination)  # type: ignore[arg-type]
+
+    def remove(self, number: int) -> None:
+        self.fast.remove(number)
+        self.oracle.remove(number)
+
+    def check(self, batch: list[Attributes]) -> int:
+        """Compare both answers and return how many cases that were."""
+        assert len(self.fast) == len(self.oracle)
+        assert self.fast.destinations(batch) == self.oracle.destinations(batch)
+        found = self.fast.matches(batch)
+        assert list(map(sorted, found)) == list(map(sorted, self.oracle.matches(batch)))
+        return len(batch)
+
+
+@pytest.fixture
+def reached(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count what the tests drive the fast index through."""
+    counts: Counter[str] = Counter()
+    init, build = Block.__init__, BitsetIndex._build
+
+    def counted_init(self: Block, members: Any) -> None:
+        init(self, members)
+        counts["blocks"] += 1
+        counts["blocks with residual slots"] += bool(self.residual)
+        counts["blocks with gaps"] += bool(len(self._gap_slots))
+        counts["blocks of one filter with several slots"] += self.shares_owners
+        counts["segments of one destination"] += sum(
+            s.destination is not None for s in self.segments
+        )
+        counts["segments of several destinations"] += sum(
+            s.destination is None for s in self.segments
+        )
+
+    def counted_build(self: BitsetIndex[Any, Any], members: Any) -> None:
+        before, added = len(self._blocks), len(members)
+        build(self, members)
+        counts["joins of all blocks"] += not added
+        counts["joins of small blocks"] += bool(added) and len(self._blocks) <= before
+
+    monkeypatch.setattr(Block, "__init__", counted_init)
+    monkeypatch.setattr(BitsetIndex, "_build", counted_build)
+    return counts
+
+
+def pool(seed: int, filters: int, notifications: int) -> tuple[list[Remembered], list[Attributes]]:
+    author = Author(seed)
+    return (
+        [Remembered(parse_filter(author.condition())) for _ in range(filters)],
+        [author.notification() for _ in range(notifications)],
+    )
+
+
+CASES_MIN = 100_000
+
+
+def test_index_equals_oracle_in_100_000_cases(
+    monkeypatch: pytest.MonkeyPatch, reached: Counter[str]
+):
+    wanted, notifications = pool(seed=1, filters=2_000, notifications=500)
+    chosen = random.Random(2)  # noqa: S311 - repeatable on purpose
+    cases = sets = 0
+    while cases < CASES_MIN:
+        sets += 1
+        # Few cells make gaps common; 1024, the usual number, makes them rare.
+        monkeypatch.setattr(block, "_CELLS_MAX", chosen.choice((3, 3, 1024)))
+        pair = Pair()
+        size = chosen.choice((1, 5, 70, 90))
+        destinations = chosen.choice((1, 2, 7, 40))
+        for number in range(size):
+            place = f"link {chosen.randrange(destinations)}"
+            pair.add(number, chosen.choice(wanted), place)
+        for _ in range(4):
+            cases += pair.check(chosen.sample(notifications, chosen.choice((1, 40, 64))))
+    assert cases >= CASES_MIN
+    assert sets >= 500
+    assert (
+        min(
+            reached[name]
+            for name in (
+                "blocks with gaps",
+                "blocks with residual slots",
+                "blocks of one filter with several slots",
+                "segments of one destination",
+                "segments of several destinations",
+            )
+        )
+        >= 50
+    )
+
+
+@pytest.mark.parametrize("destinations", [3, 400])
+def test_columns_of_thousands_of_boundaries_have_gaps_and_equal_the_oracle(
+    reached: Counter[str], destinations: int
+):
+    chosen = random.Random(destinations)  # noqa: S311 - repeatable on purpose
+    pair = Pair()
+    for number in range(1_500):
+        low, text = chosen.random() * 1000, f"{chosen.randrange(10**6):06}"
+        condition = chosen.choice(
+            (
+                f"x BETWEEN {low} AND {low + chosen.random() * 50}",
+                f"x > {low} AND t < '{text}'",
+                f"t LIKE '{text[:3]}%' OR x NOT BETWEEN {low} AND {low + 900}",
+                f"x IN ({low}, {2**53 + number}, {-number})",
+            )
+        )
+        pair.add(number, parse_filter(condition), f"link {chosen.randrange(destinations)}")
+    numbers = [chosen.random() * 1000 for _ in range(30)]
+    numbers += [2**53 + n for n in range(5)] + [-5, -5.0, 0, 1e300]
+    batch = [{"x": x, "t": f"{chosen.randrange(10**6):06}"} for x in numbers]
+    batch += [{"x": "text"}, {"t": 5}, {}]
+    pair.check(batch)
+    for attributes in batch[:10]:
+        pair.check([attributes])
+    columns = pair.fast._blocks[0]._columns
+    assert max(column._positions.count for column in columns) > 1024
+    assert reached["blocks with gaps"] == 1
+
+
+def test_long_life_of_adds_and_removes_equals_the_oracle(reached: Counter[str]):
+    wanted, notifications = pool(seed=3, filters=600, notifications=120)
+    chosen = random.Random(4)  # noqa: S311 - repeatable on purpose
+    pair = Pair()
+    present: list[int] = []
+    following = 0
+    for step in range(200):
+        for _ in range(chosen.choice((2, 20, 90))):
+            pair.add(following, chosen.choice(wanted), f"link {following % 5}")
+            present.append(following)
+            following += 1
+        for _ in range(chosen.choice((0, 5, 60))):
+            if present:
+                pair.remove(present.pop(chosen.randrange(len(present))))
+        if step % 40 == 39:  # all but a few go at once
+            for number in present[3:]:
+                pair.remove(number)
+            del present[3:]
+        for _ in range(chosen.choice((1, 1, 20))):
+            pair.check(chosen.sample(notifications, 5))
+    assert reached["joins of small blocks"] > 3
+    assert reached["joins of all blocks"] > 3
+
+
+def test_empty_index_and_empty_batch_have_empty_answers():
+    pair = Pair()
+    pair.check([])
+    assert pair.fast.destinations([{}, {"a": 1}]) == [(), ()]
+    assert pair.fast.matches([{}, {"a": 1}]) == [[], []]
+    for number in range(100):
+        pair.add(number, parse_filter("a IS NULL AND b > 3 OR c = 'x'"), "link")
+    pair.check([{}])
+    assert pair.fast._blocks
+    assert pair.fast.destinations([]) == []
+    assert pair.fast.matches([]) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["TRUE", "FALSE", "a IS NULL AND a IS NOT NULL", "a > 1 AND a < 1"]
+)
+def test_block_of_one_condition_without_choice_equals_the_oracle(text: str):
+    pair = Pair()
+    for number in range(70):
+        pair.add(number, parse_filter(text), f"link {number % 3}")
+    pair.check([{}, {"a": 1}, {"a": "x"}])
+    pair.remove(69)
+    pair.check([{"a": 1}])
+    assert pair.fast._blocks
+
+
+# Small examples that shrink
+
+REMEMBERED, DRAWN = pool(seed=5, filters=300, notifications=200)
+FILTERS = st.integers(0, 299).map(lambda place: REMEMBERED[place].wanted)
+NOTIFICATION = st.integers(0, 199).map(DRAWN.__getitem__)
+ENTRIES = st.lists(st.tuples(FILTERS, st.sampled_from("xyz")), max_size=12)
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make blocks of few subscriptions, with few cells, and join them soon."""
+    monkeypatch.setattr(bitset, "_PENDING_MAX", 2)
+    monkeypatch.setattr(bitset, "_GROWTH", 1)
+    monkeypatch.setattr(bitset, "_READ_MEMBERS", 5)
+    monkeypatch.setattr(block, "_CELLS_MAX", 3)
+
+
+@pytest.mark.usefixtures("eager")
+def test_small_sets_equal_the_oracle(reached: Counter[str]):
+    @settings(max_examples=300, deadline=None)
+    @given(ENTRIES, st.lists(NOTIFICATION, max_size=5))
+    def check(entries: list[tuple[Filter, str]], batch: list[Attributes]) -> None:
+        pair = Pair()
+        for number, (wanted, destination) in enumerate(entries):
+            pair.add(number, wanted, destination)
+        pair.check(batch)
+
+    check()
+    assert reached["blocks with residual slots"] > 20
+
+
+class Lives(RuleBasedStateMachine):
+    """Adds, removes, adds again under the same id, and matches, in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pair = Pair()
+
+    @rule(number=st.integers(0, 9), wanted=FILTERS, destination=st.sampled_from("xyz"))
+    def add_or_put_in_place_of(self, number: int, wanted: Filter, destination: str) -> None:
+        if number in self.pair.fast:
+            self.pair.remove(number)
+        self.pair.add(number, wanted, destination)
+
+    @rule(first=st.integers(0, 40), entries=ENTRIES)
+    def add_many(self, first: int, entries: list[tuple[Filter, str]]) -> None:
+        new = [
+            (number, wanted, destination)
+            for number, (wanted, destination) in enumerate(entries, first)
+            if number not in self.pair.oracle
+        ]
+        self.pair.fast.add_many(new)
+        self.pair.oracle.add_many(iter(new))
+
+    @rule(number=st.integers(0, 50))
+    def remove_if_there(self, number: int) -> None:
+        assert (number in self.pair.fast) is (number in self.pair.oracle)
+        if number in self.pair.fast:
+            self.pair.remove(number)
+
+    @rule(first=st.integers(0, 40), entries=ENTRIES, batch=st.lists(NOTIFICATION, max_size=4))
+    def add_many_and_match(
+        self, first: int, entries: list[tuple[Filter, str]], batch: list[Attributes]
+    ) -> None:
+        self.add_many(first, entries)
+        self.pair.check(batch)
+
+    @rule(batch=st.lists(NOTIFICATION, max_size=4))
+    def match(self, batch: list[Attributes]) -> None:
+        self.pair.check(batch)
+
+
+@pytest.mark.usefixtures("eager")
+def test_interleaved_adds_removes_and_matches_equal_the_oracle(reached: Counter[str]):
+    run_state_machine_as_test(
+        Lives, settings=settings(max_examples=150, stateful_step_count=30, deadline=None)
+    )
+    assert reached["blocks"] > 100
+    assert reached["joins of all blocks"] > 10
+    assert reached["joins of small blocks"] > 10
+
+
+def generated_operators() -> Iterator[str]:
+    author = Author(6)
+    for _ in range(3_000):
+        yield author.condition()
+
+
+def test_random_filters_have_every_operator():
+    texts = "\n".join(generated_operators())
+    wanted = (*COMPARATORS, "NOT BETWEEN", "NOT IN", "NOT LIKE", "IS NULL", "IS NOT NULL", "ESCAPE")
+    wanted += ("+", "-", "*", "/", " % ", "TRUE", "FALSE", " OR ", "NOT (", "\0", "\U0010ffff")
+    assert [word for word in wanted if word not in texts] == []
