@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from octopis.filters import Filter
 from octopis.filters.spread import Conjunction, spread
-from octopis.filters.terms import ComparisonTerm, LikeTerm, PresenceTerm, ValueTerm
-from octopis.filters.tree import And, Node, conjunction
-from octopis.filters.values import with_prefix
+from octopis.filters.terms import ComparisonTerm, LikeTerm, PresenceTerm, Term, ValueTerm
+from octopis.filters.tree import Node, conjunction
+from octopis.filters.values import Kind, ValueSet, intersection, with_prefix
 from octopis.matching.column import ColumnDraft, ColumnKey, Presence, Words
 from octopis.matching.positions import Integers
 
@@ -133,16 +133,21 @@ def _contradicts(terms: Conjunction) -> bool:
     )
 
 
-def _with_prefixes(terms: Conjunction) -> Iterable[Node]:
-    """Add what LIKE implies and columns can answer: the value is text, with the prefix."""
-    implied = [
-        ValueTerm(term.attribute, with_prefix("" if term.negated else term.pattern.prefix))
-        for term in terms
-        if isinstance(term, LikeTerm)
-    ]
-    # A conjunction joins all that is said about one attribute into one set.
-    joined = conjunction([*terms, *implied])
-    return joined.children if isinstance(joined, And) else (joined,)
+def _with_prefixes(terms: Conjunction) -> Iterable[Term]:
+    """Add what LIKE implies and columns can answer: the value is text, with the prefix.
+
+    A column takes one set for each slot, so what is said of one attribute is joined.
+    """
+    sets: dict[ColumnKey, list[ValueSet]] = {}
+    for term in terms:
+        if isinstance(term, ValueTerm):
+            sets.setdefault((term.attribute, term.values.kind), []).append(term.values)
+        elif isinstance(term, LikeTerm):
+            prefix = "" if term.negated else term.pattern.prefix
+            sets.setdefault((term.attribute, Kind.TEXT), []).append(with_prefix(prefix))
+    yield from (term for term in terms if isinstance(term, PresenceTerm))
+    for (attribute, _), joined in sets.items():
+        yield ValueTerm(attribute, intersection(joined))
 
 
 def packed(flags: npt.NDArray[np.bool_]) -> Words:

@@ -89,3 +89,10 @@ def test_bits_are_packed_lowest_first_and_found_again():
     rows, slots = slots_of(np.array([words, words * 0, words]))
     assert rows.tolist() == [0] * 6 + [2] * 6
     assert slots.tolist() == [0, 1, 63, 64, 130, 191] * 2
+
+
+def test_as_many_like_terms_as_a_filter_may_have_are_laid_out():
+    patterns = " AND ".join(f"a LIKE '%{n}_'" for n in range(200))
+    found = layout((0, f"{patterns}"))
+    assert list(found.drafts) == [("a", Kind.TEXT)]
+    assert found.drafts["a", Kind.TEXT].slots == [0]
