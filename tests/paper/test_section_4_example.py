@@ -1,6 +1,6 @@
 """The sets that section 4 of the paper gives for the overlay of Figure 3."""
 
-from octopis.model import BrokerId, ClusterBitVector
+from octopis.model import BrokerId
 from octopis.topology import Link, LinkKind, from_catalogue
 
 SCOT_3 = from_catalogue("figure-3").scot
@@ -75,22 +75,3 @@ class TestClassification:
                 assert SCOT_3.link_kind(broker, other) is LinkKind.ICOL
             reached = {other.cluster for other in SCOT_3.secondary_neighbours(broker)}
             assert reached | {broker.cluster} == set(SCOT_3.clusters)
-
-
-class TestClusterBitVector:
-    """Section 4.4 and Figure 4, where vectors are shown with 8 bits."""
-
-    def test_cbv_s_of_a_subscriber_in_cluster_2(self):
-        cbv_s = ClusterBitVector.of([2])
-        assert cbv_s.bits(3) == "100"
-        assert cbv_s.bits(8) == "00000100"
-
-    def test_cbv_p_of_a_notification_for_clusters_0_and_2(self):
-        cbv_p = ClusterBitVector.of([0, 2])
-        assert cbv_p.bits(3) == "101"
-        assert cbv_p.bits(8) == "00000101"
-
-    def test_three_bits_name_every_set_of_clusters_of_figure_3(self):
-        vectors = {ClusterBitVector(bits).bits(len(SCOT_3.clusters)) for bits in range(2**3)}
-        assert all(len(bits) == 3 for bits in vectors)
-        assert len(vectors) == 8

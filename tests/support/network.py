@@ -5,7 +5,7 @@ It owns what a real driver owns (queues, links, restarts) and nothing that the c
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
 
@@ -46,21 +46,29 @@ class Step:
     sender: BrokerId | None
     messages: list[Message]
     effects: list[Effect]
+    queue_lengths: dict[BrokerId, int] = field(default_factory=dict)
+    overloaded: set[BrokerId] = field(default_factory=set)
+    """The broker's links as it saw them: noted only where there is weather."""
 
 
 class Network:
-    """All brokers of an overlay, joined by first-in first-out queues."""
+    """All brokers of an overlay, joined by first-in first-out queues.
+
+    `weather` is called before a broker is told anything, and may change its link status.
+    """
 
     def __init__(
         self,
         scot: SCOT,
         algorithm: Algorithm,
         make: Callable[..., Broker] = Broker,
+        weather: Callable[["Network", BrokerId], None] | None = None,
         **options: object,
     ) -> None:
         self.scot = scot
         self.algorithm = algorithm
         self._make = make
+        self._weather = weather
         self._options = {"index": LinearIndex} | options
         self.brokers = {
             broker: make(broker, scot, algorithm, **self._options) for broker in scot.brokers
@@ -72,16 +80,23 @@ class Network:
         self.errors: list[OctopisError] = []
         self.steps: list[Step] = []
 
-    def subscribe(self, broker: BrokerId, client: str, identity: str, wanted: Filter | str) -> None:
-        self._do(broker, self.brokers[broker].client_subscribes(client, 0, identity, wanted))
+    def subscribe(
+        self,
+        broker: BrokerId,
+        client: str,
+        identity: str,
+        wanted: Filter | str,
+        epoch: int | None = None,
+    ) -> None:
+        self._do(broker, self.brokers[broker].client_subscribes(client, 0, identity, wanted, epoch))
 
     def unsubscribe(self, broker: BrokerId, client: str, identity: str) -> None:
         self._do(broker, self.brokers[broker].client_unsubscribes(client, 0, identity))
 
     def publish(self, broker: BrokerId, *notifications: Notification) -> None:
-        effects = self.brokers[broker].client_publishes("publisher", 0, notifications)
-        self.steps.append(Step(broker, None, [], effects))
-        self._do(broker, effects)
+        step = self._begin(broker, None, [])
+        step.effects = self.brokers[broker].client_publishes("publisher", 0, notifications)
+        self._do(broker, step.effects)
 
     def leave(self, broker: BrokerId, client: str) -> None:
         self._do(broker, self.brokers[broker].client_leaves(client))
@@ -95,18 +110,26 @@ class Network:
         source, target = link
         queue = self.queues[link]
         messages = [queue.popleft() for _ in range(min(count, len(queue)))]
+        if not queue:
+            del self.queues[link]
+        if self._weather is not None:
+            self.brokers[source].link_status[target].queue_length = len(queue) + len(messages)
         self.brokers[source].messages_left(target, len(messages))
-        effects = self.brokers[target].messages_arrived(source, messages)
-        self.steps.append(Step(target, source, messages, effects))
-        self._do(target, effects)
+        step = self._begin(target, source, messages)
+        step.effects = self.brokers[target].messages_arrived(source, messages)
+        self._do(target, step.effects)
 
-    def settle(self, random: Random | None = None, steps_max: int = 1_000_000) -> None:
-        """Let everything arrive, in random order of links if `random` is given."""
+    def settle(
+        self, random: Random | None = None, steps_max: int = 1_000_000, batch_max: int = 1
+    ) -> None:
+        """Let everything arrive, in random order and batches if `random` is given."""
         for _ in range(steps_max):
-            links = self.busy()
-            if not links:
+            if not self.queues:
                 return
-            self.step(random.choice(links) if random else links[0])
+            if random is None:
+                self.step(self.busy()[0])
+            else:
+                self.step(random.choice(list(self.queues)), random.randint(1, batch_max))
         raise AssertionError("messages keep travelling: there is a loop")
 
     def cut(self, one: BrokerId, other: BrokerId) -> None:
@@ -139,6 +162,18 @@ class Network:
             for sent in self.sent
             if kind is None or isinstance(sent.message, kind)
         )
+
+    def _begin(self, broker: BrokerId, sender: BrokerId | None, messages: list[Message]) -> Step:
+        step = Step(broker, sender, messages, [])
+        self.steps.append(step)
+        if self._weather is not None:
+            self._weather(self, broker)
+            status = self.brokers[broker].link_status
+            for link in self.scot.neighbours(broker):
+                step.queue_lengths[link] = status[link].queue_length
+                if status.is_overloaded(link):
+                    step.overloaded.add(link)
+        return step
 
     def _do(self, broker: BrokerId, effects: Iterable[Effect]) -> None:
         for effect in effects:

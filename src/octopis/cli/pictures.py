@@ -33,7 +33,16 @@ def write_pictures(topology: NamedTopology, paths: list[Path]) -> None:
     """
     for path in paths:
         check_picture_path(path)
-    figure = draw(topology.scot, _title(topology))
+    write_figure(draw(topology.scot, _title(topology)), paths)
+
+
+def write_figure(figure: "Figure", paths: list[Path]) -> None:
+    """Write a picture into each of `paths`, making their folders.
+
+    Raises OperationFailed where a file cannot be written.
+    """
+    for path in paths:
+        check_picture_path(path)
     with warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", message="Glyph")
         for path in paths:

@@ -28,7 +28,7 @@ TopologyArgument = Annotated[
     str, typer.Argument(metavar="NAME", help="A name from `octopis topology list`, or a TOML file.")
 ]
 
-_FACTS = {
+PLAN_LABELS = {
     "brokers": "brokers",
     "regions": "regions",
     "clusters": "clusters",
@@ -176,7 +176,7 @@ def load(name: str) -> NamedTopology:
 def print_plan(title: str, facts: Plan) -> None:
     """Print a plan for people."""
     values = asdict(facts)
-    output.print_facts(title, [(label, values[field]) for field, label in _FACTS.items()])
+    output.print_facts(title, [(label, values[field]) for field, label in PLAN_LABELS.items()])
 
 
 def _row(topology: NamedTopology) -> dict[str, Any]:

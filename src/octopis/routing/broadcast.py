@@ -18,8 +18,6 @@ So both ends agree as soon as the link has carried everything, whatever happened
 
 from collections.abc import Callable
 
-import msgspec
-
 from octopis.model import BrokerId, ClusterBitVector
 from octopis.routing.messages import Message, Snapshot, Subscribe, Subscription, Unsubscribe
 from octopis.routing.outbox import Outbox
@@ -51,11 +49,6 @@ class TwoStepBroadcast:
 
     def subscribe(self, subscription: Subscription) -> None:
         """Take in a subscription of a local client."""
-        # Where the table knows it already, the client has moved here: newer news wins.
-        known = self._table.get(subscription.id)
-        if known is not None:
-            epoch = known.subscription.epoch + 1
-            subscription = msgspec.structs.replace(subscription, epoch=epoch)
         self._hear(LOCAL, Subscribe(subscription, self._own_bit, self._broker))
 
     def unsubscribe(self, subscription: str) -> None:

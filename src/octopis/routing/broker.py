@@ -68,15 +68,23 @@ class Broker:
         return self._outbox.counters
 
     def client_subscribes(
-        self, client: str, request: int, subscription: str, wanted: Filter | str
+        self,
+        client: str,
+        request: int,
+        subscription: str,
+        wanted: Filter | str,
+        epoch: int | None = None,
     ) -> list[Effect]:
         """Subscribe a client; asking again for the same under one id changes nothing.
 
         The same subscription at another broker of the overlay is the client's move: the
-        subscription follows it here.
+        subscription follows it here. Only the client knows the order of its moves: where it may
+        move again before all brokers have heard of the last move, or to a broker that was
+        restarted, it must number them by a rising `epoch`. Without one, the broker takes the
+        number after the last that it has heard of.
         """
         try:
-            self._subscribe(client, subscription, wanted)
+            self._subscribe(client, subscription, wanted, epoch)
         except (InvalidFilter, InvalidSubscription) as error:
             return self._answered(client, request, error)
         return self._answered(client, request)
@@ -135,7 +143,9 @@ class Broker:
         self.link_status.reset(link)
         return []
 
-    def _subscribe(self, client: str, identity: str, wanted: Filter | str) -> None:
+    def _subscribe(
+        self, client: str, identity: str, wanted: Filter | str, epoch: int | None
+    ) -> None:
         if isinstance(wanted, str):
             wanted = parse_filter(wanted)
         known = self._table.get(identity)
@@ -145,9 +155,16 @@ class Broker:
         owner = self._clients.owner(identity)
         if owner is not None and owner != client:
             raise InvalidSubscription(f"the subscription {identity!r} is another's", identity)
-        if owner is None:
-            self._clients.hold(client, identity)
-            self._spreading.subscribe(Subscription(identity, wanted))
+        newest = -1 if known is None else known.subscription.epoch
+        if epoch is None:
+            epoch = newest + (owner is None)
+        if owner is None and known is not None and epoch <= newest:
+            reason = f"the subscription {identity!r} has moved on to {known.host}"
+            raise InvalidSubscription(reason, identity)
+        if epoch > newest:
+            if owner is None:
+                self._clients.hold(client, identity)
+            self._spreading.subscribe(Subscription(identity, wanted, epoch))
 
     def _end(self, subscription: str) -> None:
         self._clients.release(subscription)

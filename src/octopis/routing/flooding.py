@@ -13,8 +13,7 @@ newer one, and within a generation the tree is that of one flood; so next hops n
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-
-import msgspec
+from zlib import crc32
 
 from octopis.model import BrokerId, ClusterBitVector
 from octopis.routing.messages import Flooded, Hello, HostState, Message, Refresh, Subscription
@@ -23,6 +22,7 @@ from octopis.routing.reasons import Reason
 from octopis.routing.table import LOCAL, Entry, RoutingTable
 
 _NO_CLUSTERS = ClusterBitVector(0)  # the overlay is used as one graph, without clusters
+_NOTHING_HEARD = (0, 0, crc32(b""))
 
 
 @dataclass(slots=True)
@@ -38,6 +38,12 @@ class _Host:
     @property
     def heard(self) -> tuple[int, int]:
         return self.generation, self.sequence
+
+    def state(self) -> tuple[int, int, int]:
+        # A host that was restarted numbers anew, so numbers alone may agree by chance.
+        texts = sorted(f"{s.id}\0{s.epoch}\0{s.wanted}" for s in self.subscriptions.values())
+        contents = "\0\0".join(texts).encode(errors="surrogatepass")
+        return self.generation, self.sequence, crc32(contents)
 
 
 class Flooding:
@@ -68,9 +74,6 @@ class Flooding:
 
     def subscribe(self, subscription: Subscription) -> None:
         """Take in a subscription of a local client."""
-        known = self._table.get(subscription.id)
-        if known is not None:  # the client has moved here: newer news wins
-            subscription = msgspec.structs.replace(subscription, epoch=known.subscription.epoch + 1)
         self._change(added=subscription)
 
     def unsubscribe(self, subscription: str) -> None:
@@ -93,16 +96,16 @@ class Flooding:
             case Hello():
                 self._compare(message)
             case Refresh():
-                self._refresh(message)
+                self._refresh(message, sender)
             case _:
                 raise AssertionError(f"{message} is not of this protocol")
 
     def link_up(self, neighbour: BrokerId) -> None:
         """Tell a neighbour how far this broker has heard of every host."""
-        known = {host: state.heard for host, state in self._hosts.items()}
+        known = {name: host.state() for name, host in self._hosts.items()}
         self._outbox.send(neighbour, Hello(known), Reason.SYNC)
         for host, generation in self._wished.items():
-            if self._hosts[host].next_hop == neighbour:
+            if self.next_hop(host) in (neighbour, None):
                 self._outbox.send(neighbour, Refresh(host, generation), Reason.SYNC)
 
     def _receive_change(self, sender: BrokerId, change: Flooded) -> None:
@@ -136,27 +139,34 @@ class Flooding:
                 self._add(host, subscription)
 
     def _compare(self, hello: Hello) -> None:
-        """Have everything flooded anew of which a neighbour has heard less, or of us more."""
+        """Have everything flooded anew that a neighbour has heard less of, or otherwise."""
         for name, host in list(self._hosts.items()):
-            if hello.known.get(name, (0, 0)) < host.heard:
+            theirs, ours = hello.known.get(name, _NOTHING_HEARD), host.state()
+            if theirs[:2] < ours[:2] or (theirs[:2] == ours[:2] and theirs != ours):
                 self._refresh(Refresh(name, host.generation))
-        theirs = hello.known.get(self._broker, (0, 0))
-        if theirs > self._own.heard:
-            self._renew(theirs[0])
+        generation, sequence, _ = hello.known.get(self._broker, _NOTHING_HEARD)
+        if (generation, sequence) > self._own.heard:
+            self._renew(generation)
 
-    def _refresh(self, wish: Refresh) -> None:
-        """Pass a wish on towards the host, or fulfil it."""
+    def _refresh(self, wish: Refresh, sender: BrokerId | None = None) -> None:
+        """Pass a wish on towards the host, or fulfil it.
+
+        A broker that has lost its table knows no way to the host: there, wishes are flooded.
+        """
         if wish.host == self._broker:
             if wish.generation >= self._own.generation:
                 self._renew(wish.generation)
             return
         host = self._hosts.get(wish.host)
-        if host is None or host.next_hop is None or host.generation > wish.generation:
+        if host is not None and host.generation > wish.generation:
             return  # a newer flood is on its way already, or comes past here later
         if self._wished.get(wish.host, -1) < wish.generation:
             self._wished[wish.host] = wish.generation
-            if host.next_hop in self._outbox.up:
-                self._outbox.send(host.next_hop, wish, Reason.SYNC)
+            way = self.next_hop(wish.host)
+            if way is None:
+                self._flood(wish, Reason.SYNC, sender)
+            elif way in self._outbox.up:
+                self._outbox.send(way, wish, Reason.SYNC)
 
     def _renew(self, generation: int) -> None:
         """Flood all own subscriptions as a generation after `generation`."""
@@ -202,7 +212,7 @@ class Flooding:
             self._change(removed=identity)
 
     def _flood(
-        self, message: Flooded | HostState, reason: Reason, sender: BrokerId | None = None
+        self, message: Flooded | HostState | Refresh, reason: Reason, sender: BrokerId | None = None
     ) -> None:
         for neighbour in self._neighbours:
             if neighbour != sender and neighbour in self._outbox.up:

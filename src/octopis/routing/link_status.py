@@ -31,14 +31,14 @@ class LinkStatusTable:
 
     def __init__(self, links: Iterable[BrokerId], congestion_threshold: float) -> None:
         self.congestion_threshold = congestion_threshold
-        self._statuses = {link: LinkStatus() for link in links}
+        self.statuses = {link: LinkStatus() for link in links}
 
     def __getitem__(self, link: BrokerId) -> LinkStatus:
-        return self._statuses[link]
+        return self.statuses[link]
 
     def is_overloaded(self, link: BrokerId) -> bool:
         """Tell whether the link's output queue is congested now."""
-        status = self._statuses[link]
+        status = self.statuses[link]
         # The same without a division: this is asked for every notification.
         return status.queue_length * (1 + status.q_in) > (
             self.congestion_threshold * (1 + status.q_out)
@@ -46,30 +46,30 @@ class LinkStatusTable:
 
     def has_room(self, link: BrokerId, count: int) -> bool:
         """Tell whether the queue stays uncongested even if `count` more messages enter now."""
-        status = self._statuses[link]
+        status = self.statuses[link]
         return (status.queue_length + count) * (1 + status.q_in) <= (
             self.congestion_threshold * (1 + status.q_out)
         )
 
     def entered(self, link: BrokerId, count: int = 1) -> None:
         """Count messages that were put on the link's queue."""
-        status = self._statuses[link]
+        status = self.statuses[link]
         status.queue_length += count
         status.entering += count
 
     def left(self, link: BrokerId, count: int = 1) -> None:
         """Count messages that left the link's queue."""
-        status = self._statuses[link]
+        status = self.statuses[link]
         assert status.queue_length >= count, f"more messages left {link} than entered"
         status.queue_length -= count
         status.leaving += count
 
     def window_elapsed(self) -> None:
         """Make the running counts those of the last finished window."""
-        for status in self._statuses.values():
+        for status in self.statuses.values():
             status.q_in, status.q_out = status.entering, status.leaving
             status.entering = status.leaving = 0
 
     def reset(self, link: BrokerId) -> None:
         """Forget a link whose queue was thrown away, because the link went down."""
-        self._statuses[link] = LinkStatus()
+        self.statuses[link] = LinkStatus()

@@ -76,9 +76,12 @@ class HostState(msgspec.Struct, frozen=True):
 
 
 class Hello(msgspec.Struct, frozen=True):
-    """What the sender knows of each host (generation, sequence), when a link has come up."""
+    """What the sender knows of each host, when a link has come up.
 
-    known: dict[BrokerId, tuple[int, int]]
+    Generation and sequence, and a checksum over the host's subscriptions.
+    """
+
+    known: dict[BrokerId, tuple[int, int, int]]
 
 
 class Refresh(msgspec.Struct, frozen=True):

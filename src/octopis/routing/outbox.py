@@ -39,7 +39,7 @@ class Outbox:
         if link not in self.up:
             self.counters.lost_on_down_links += 1
             return
-        status = self._link_status[link]
+        status = self._link_status.statuses[link]
         status.queue_length += 1
         status.entering += 1
         if reason is Reason.SUBSCRIPTION:

@@ -19,12 +19,13 @@ def draw(scot: SCOT, title: str) -> "Figure":
     return draw_canvas(scot, title).figure
 
 
-def draw_canvas(scot: SCOT, title: str) -> "Canvas":
+def draw_canvas(scot: SCOT, title: str, room: float = 0.0) -> "Canvas":
     """Return a picture of `scot` with the axes and the layout to draw paths on top of it.
 
+    `room` widens the gaps between brokers by so many inches, for what is drawn there.
     Raises InvalidInput where the picture would be too large to be read.
     """
-    layout = lay_out(scot)
+    layout = lay_out(scot, room)
     from octopis.topology import painting  # noqa: PLC0415 - loads Matplotlib
 
     return painting.paint(scot, layout, title)

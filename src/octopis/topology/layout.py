@@ -64,14 +64,17 @@ class Layout:
         return self.curves[target, source][::-1]
 
 
-def lay_out(scot: SCOT) -> Layout:
-    """Return the layout of `scot`, or raise InvalidInput where the picture would be unreadable."""
+def lay_out(scot: SCOT, room: float = 0.0) -> Layout:
+    """Return the layout of `scot`, or raise InvalidInput where the picture would be unreadable.
+
+    `room` widens the gaps between brokers, for what is drawn beside them.
+    """
     if len(scot.brokers) > DRAWN_BROKERS_MAX:
         raise InvalidInput(
             f"{len(scot.brokers):,} brokers are too many to draw; "
             f"at most {DRAWN_BROKERS_MAX:,} can be read"
         )
-    return _Plotter(scot).layout()
+    return _Plotter(scot, room).layout()
 
 
 def shown_region(region: str) -> str:
@@ -89,7 +92,7 @@ def shown_label(broker: BrokerId) -> str:
 class _Plotter:
     """The measures of one picture, from which its positions and curves follow."""
 
-    def __init__(self, scot: SCOT) -> None:
+    def __init__(self, scot: SCOT, room: float) -> None:
         self.scot = scot
         self.columns = column_order(scot.acyclic)
         self.column_of = {region: column for column, region in enumerate(self.columns)}
@@ -99,9 +102,9 @@ class _Plotter:
         self.broker_width = max(_BROKER_WIDTH_MIN, _CHARACTER_WIDTH * longest_label + 0.16)
         lanes = max((abs(lane) for lane in self.bows.values()), default=0)
         lanes_width = 2 * (_LANE_START + _LANE_WIDTH * (lanes + 0.5))
-        self.column_width = self.broker_width + max(_COLUMN_GAP_MIN, lanes_width)
+        self.column_width = self.broker_width + max(_COLUMN_GAP_MIN, lanes_width) + room
         arcs_height = _ARC_HEIGHT * max(self.arcs.values(), default=0)
-        self.row_height = _BROKER_HEIGHT + _ROW_GAP + arcs_height
+        self.row_height = _BROKER_HEIGHT + _ROW_GAP + arcs_height + room
 
     def layout(self) -> Layout:
         self._check_size()

@@ -83,7 +83,9 @@ class SCOT:
         broker = BrokerId.parse(text)
         where = f"the broker {text!r}"
         if broker.region not in self._by_region:
-            raise UnknownVertex(broker.region, where, did_you_mean(broker.region, self.regions))
+            few = f"; the regions are {', '.join(self.regions)}" if len(self.regions) <= 6 else ""
+            hint = did_you_mean(broker.region, self.regions) or few
+            raise UnknownVertex(broker.region, where, hint)
         if broker.cluster not in self._by_cluster:
             known = f"; the clusters are 0 to {len(self.clusters) - 1}"
             raise UnknownVertex(broker.cluster, where, known)

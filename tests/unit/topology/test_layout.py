@@ -121,3 +121,11 @@ def test_picture_that_would_be_too_wide_is_refused():
 def test_very_long_region_is_cut_short():
     assert shown_region("abcdefghijkl") == "abcdefghijkl"
     assert shown_label(BrokerId("abcdefghijklm", 4)) == "abcdefghijk…,4"
+
+
+def test_room_widens_the_gaps_and_leaves_the_brokers_as_they_are():
+    scot = OVERLAYS["figure-7"]
+    plain, roomy = lay_out(scot), lay_out(scot, room=0.5)
+    assert roomy.column_width == pytest.approx(plain.column_width + 0.5)
+    assert roomy.row_height == pytest.approx(plain.row_height + 0.5)
+    assert (roomy.broker_width, roomy.broker_height) == (plain.broker_width, plain.broker_height)

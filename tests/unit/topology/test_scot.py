@@ -151,3 +151,12 @@ def test_ten_thousand_brokers_are_built_in_two_seconds():
     links = len(scot.acols) + len(scot.icols)
     assert perf_counter() - before < 2
     assert (len(scot.regions), len(scot.brokers), links) == (500, 10_000, 499 * 20 + 500 * 190)
+
+
+def test_unknown_region_is_refused_with_the_regions_where_they_are_few():
+    with pytest.raises(
+        UnknownVertex, match=r"'z', which is not a vertex; the regions are a, b, c$"
+    ):
+        SMALL.broker("z,0")
+    with pytest.raises(UnknownVertex, match=r"'z', which is not a vertex$"):
+        grow(20, 2).broker("z,0")

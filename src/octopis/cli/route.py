@@ -1,0 +1,166 @@
+"""`octopis route`: see where a notification goes, and why."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from octopis.cli import output
+from octopis.cli.attributes import parse_attributes
+from octopis.cli.path_tree import print_paths, print_totals
+from octopis.cli.pictures import check_picture_path, write_figure
+from octopis.cli.question import from_file, from_words
+from octopis.cli.topology import load
+from octopis.errors import InvalidConfiguration
+from octopis.routing import Algorithm
+from octopis.routing.case_table import COLUMNS, rows
+from octopis.routing.cases import CASES, Case
+from octopis.routing.drawing import draw_cases, draw_explanation
+from octopis.routing.explainer import explain
+from octopis.routing.explanation import Explanation, as_document
+from octopis.routing.question import Question
+from octopis.topology import NamedTopology
+
+app = typer.Typer(
+    help="Routing: explain a path, show the cases.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+PictureOption = Annotated[
+    list[Path] | None,
+    typer.Option("--svg", "--png", metavar="FILE", help="Draw it into a .svg or .png file."),
+]
+
+
+@app.command(name="explain")
+def explain_route(  # noqa: PLR0913, PLR0917 - each is an option of the command
+    name: Annotated[
+        str,
+        typer.Argument(metavar="[NAME]", help="An overlay of the catalogue, or a TOML file."),
+    ] = "",
+    attributes: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ATTRIBUTE=VALUE...]", help="The notification: price=12, or one JSON object."
+        ),
+    ] = None,
+    publish: Annotated[
+        str, typer.Option(metavar="BROKER", help="The publisher's broker, such as b,2.")
+    ] = "",
+    subscriber: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=BROKER:FILTER", help="A subscriber; without a filter it gets everything."
+        ),
+    ] = None,
+    overloaded: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FROM:TO", help="An overloaded link, in this direction."),
+    ] = None,
+    queue: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FROM:TO=MESSAGES", help="How many messages wait for a link."),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="Read the whole question from this TOML file instead.")
+    ] = None,
+    algorithm: Annotated[
+        list[Algorithm] | None, typer.Option(help="One of the algorithms alone; all by default.")
+    ] = None,
+    picture: PictureOption = None,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Say which way a notification takes under each algorithm, hop by hop, and why.
+
+    Options may be given several times. Case I of the paper's Figure 7:
+
+      octopis route explain figure-7 price=12 --publish b,2
+      --subscriber "S1=c,0: price > 10" --subscriber S2=c,1 --subscriber S3=a,2
+      --subscriber S4=c,2 --overloaded b,2:b,0
+    """
+    for path in picture or ():
+        check_picture_path(path)
+    if file is None:
+        topology = _overlay(name, publish)
+        question = from_words(
+            topology,
+            publish=publish,
+            notification=parse_attributes(attributes or []),
+            subscribers=subscriber or (),
+            overloaded=overloaded or (),
+            queues=queue or (),
+        )
+    else:
+        if name or attributes or publish or subscriber or overloaded or queue:
+            raise InvalidConfiguration(f"the whole question stands in {file}: give no part of it")
+        topology, question = from_file(file)
+    _answer(topology, question, list(dict.fromkeys(algorithm or Algorithm)), picture, as_json)
+
+
+@app.command(name="cases")
+def show_cases(picture: PictureOption = None, as_json: output.JsonFlag = False) -> None:
+    """Show the cases of dynamic routing: the table that the brokers decide by."""
+    for path in picture or ():
+        check_picture_path(path)
+    if as_json:
+        output.print_json([_as_document(case) for case in CASES])
+    else:
+        output.print_table("Cases of dynamic routing, tried from the top", COLUMNS, rows())
+    if picture:
+        write_figure(draw_cases(), picture)
+        _say_written(picture, as_json)
+
+
+def _overlay(name: str, publish: str) -> NamedTopology:
+    if not name:
+        raise InvalidConfiguration("name an overlay, such as figure-7, or give --file")
+    if not publish:
+        raise InvalidConfiguration("say where the publisher is, as in --publish b,2")
+    return load(name)
+
+
+def _answer(
+    topology: NamedTopology,
+    question: Question,
+    algorithms: list[Algorithm],
+    pictures: list[Path] | None,
+    as_json: bool,
+) -> None:
+    answers = [explain(question, algorithm) for algorithm in algorithms]
+    if as_json:
+        output.print_json([as_document(answer) for answer in answers])
+    else:
+        for answer in answers:
+            print_paths(answer)
+        print_totals(answers)
+    for answer in answers if pictures else ():
+        _draw(topology, answer, [_named(path, answer, answers) for path in pictures or ()], as_json)
+
+
+def _draw(topology: NamedTopology, answer: Explanation, paths: list[Path], as_json: bool) -> None:
+    write_figure(draw_explanation(answer, topology.name), paths)
+    _say_written(paths, as_json)
+
+
+def _named(path: Path, answer: Explanation, answers: list[Explanation]) -> Path:
+    """Return the picture's path, with the algorithm in its name where there are several."""
+    if len(answers) == 1:
+        return path
+    return path.with_name(f"{path.stem}-{answer.algorithm.value}{path.suffix}")
+
+
+def _say_written(paths: list[Path], as_json: bool) -> None:
+    for path in paths if not as_json else ():
+        output.say(f"wrote {path}")
+
+
+def _as_document(case: Case) -> dict[str, Any]:
+    return {
+        "name": case.name,
+        "overloaded_icol": case.overloaded_icol,
+        "free_icol": case.free_icol,
+        "free_acol": case.free_acol,
+        "carrier": case.carrier.value,
+        "reason": case.reason.value,
+    }

@@ -1,0 +1,243 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+OCTOPIS = Path(sys.executable).with_name("octopis")
+
+CASE_1 = (
+    "figure-7",
+    "price=12",
+    "--publish",
+    "b,2",
+    "--subscriber",
+    "S1=c,0: price > 10",
+    "--subscriber",
+    "S2=c,1",
+    "--subscriber",
+    "S3=B(a, 2):price > 20",
+    "--overloaded",
+    "b,2:b,0",
+)
+QUESTION = """
+overlay = "figure-7"
+publish = "b,2"
+notification = { price = 12 }
+overloaded = ["b,2:b,0"]
+
+[subscribers]
+S1 = "c,0: price > 10"
+S2 = "c,1"
+S3 = "a,2: price > 20"
+
+[queues]
+"b,2:c,2" = 3
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def run(octopis):
+    def run_route(*arguments: str) -> tuple[int, str, str]:
+        return octopis("route", *arguments)
+
+    return run_route
+
+
+def refused(run, *arguments: str) -> str:
+    """Return the one sentence with which the command refuses."""
+    code, printed, error = run(*arguments)
+    assert (code, printed) == (2, "")
+    assert error.startswith("octopis: ")
+    assert error.count("\n") == 1
+    return error.removeprefix("octopis: ").rstrip("\n")
+
+
+class TestExplain:
+    def test_tree_of_dnr(self, run):
+        status, printed, error = run("explain", *CASE_1, "--algorithm", "dnr")
+        assert (status, error) == (0, "")
+        lines = [line.rstrip() for line in printed.splitlines()]
+        assert lines[:6] == [
+            "DNR: 4 IMs, case I x1, 2 of 3 subscribers reached",
+            "B(b, 2) publishes price = 12",
+            "└── iCOL to B(b, 1) CBV_p 001 - case I: the free iCOL with the shortest queue takes "
+            "the pending clusters along",
+            "    ├── aCOL to B(c, 1) - a matching subscription lies behind it => S2",
+            "    └── iCOL to B(b, 0) - the notification carries this cluster as pending",
+            "        └── aCOL to B(c, 0) - a matching subscription lies behind it => S1",
+        ]
+
+    def test_all_algorithms_stand_side_by_side_by_default(self, run):
+        _, printed, _ = run("explain", *CASE_1)
+        cells = [line.split() for line in printed.splitlines()]
+        assert ["SNR", "DNR", "BID"] in cells
+        assert ["IMs", "4", "4", "4"] in cells
+        assert "(overloaded)" in printed
+        assert "BIDs c,0" in printed
+        assert printed.count("no match") == 3
+
+    def test_json(self, run):
+        answers = json.loads(run("explain", *CASE_1, "--json")[1])
+        assert [(each["algorithm"], each["ims"]) for each in answers] == [
+            ("snr", 4),
+            ("dnr", 4),
+            ("bid", 4),
+        ]
+        assert answers[1]["subscribers"][0]["path"] == ["b,2", "b,1", "b,0", "c,0"]
+
+    def test_algorithms_are_explained_once_in_the_order_given(self, run):
+        chosen = ("--algorithm", "bid", "--algorithm", "snr", "--algorithm", "bid")
+        answers = json.loads(run("explain", *CASE_1, *chosen, "--json")[1])
+        assert [each["algorithm"] for each in answers] == ["bid", "snr"]
+
+    def test_links_may_be_written_with_arrows(self, run):
+        for link in ("b,2>b,0", "b,2->b,0", "B(b, 2) -> B(b, 0)"):
+            words = (*CASE_1[:-1], link)
+            assert run("explain", *words)[1] == run("explain", *CASE_1)[1]
+
+    def test_queues_choose_the_least_loaded_link(self, run):
+        words = ("figure-7", "--publish", "b,2", "--algorithm", "dnr", "--json")
+        words += ("--subscriber", "S1=a,2", "--subscriber", "S2=c,2", "--subscriber", "S3=b,0")
+        words += ("--overloaded", "b,2:b,0")
+        for queue, carrier in (("b,2:a,2=1", "c,2"), ("b,2:c,2=1", "a,2")):
+            (answer,) = json.loads(run("explain", *words, "--queue", queue)[1])
+            carrying = [hop["target"] for hop in answer["hops"] if hop["cbv_p"]]
+            assert carrying == [carrier]
+
+
+class TestFile:
+    def test_file_asks_the_same_as_the_words(self, run):
+        Path("question.toml").write_text(QUESTION)
+        assert run("explain", "--file", "question.toml")[1] == run("explain", *CASE_1)[1]
+
+    def test_question_in_two_places_is_refused(self, run):
+        Path("question.toml").write_text(QUESTION)
+        assert "give no part of it" in refused(
+            run, "explain", "figure-7", "--file", "question.toml"
+        )
+
+    @pytest.mark.parametrize(
+        ("old", "new", "message"),
+        [
+            ('"figure-7"', '"figure-77"', "did you mean 'figure-7'?"),
+            ("publish", "publsh", "unknown key 'publsh'; did you mean 'publish'?"),
+            ('"b,2"', '"z,2"', "the regions are a, b, c"),
+            ("price > 10", "price >", "the filter of S1: expected"),
+            ("= 3", '= "3"', "queues"),
+            ("{ price = 12 }", "{ price = nan }", "attribute 'price' is nan"),
+        ],
+    )
+    def test_fault_is_one_sentence_that_names_the_file(self, run, old: str, new: str, message: str):
+        Path("question.toml").write_text(QUESTION.replace(old, new, 1))
+        sentence = refused(run, "explain", "--file", "question.toml")
+        assert sentence.startswith("question.toml: ")
+        assert message in sentence
+
+
+class TestRefusals:
+    ASKED = ("explain", "figure-7", "--publish", "b,2")
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (("--subscriber", "S1=z,0"), "names 'z', which is not a vertex"),
+            (("--subscriber", "S1=0,b"), "did you mean b,0?"),
+            (("--subscriber", "S1=b,9"), "the clusters are 0 to 2"),
+            (("--subscriber", "b,0"), "such as \"S1=c,0:price > 10\", not 'b,0'"),
+            (("--subscriber", "=b,0"), "write a subscriber as name=broker:filter"),
+            (("--subscriber", "S1=b,0:price >"), "the filter of S1: expected"),
+            (("--subscriber", "S1=b,0", "--subscriber", "S1=c,0"), "two subscribers"),
+            (("--overloaded", "b,2:c,0"), "no link joins B(b, 2) and B(c, 0)"),
+            (("--overloaded", "b,2"), "write a link as from:to, such as b,2:b,0, not 'b,2'"),
+            (("--overloaded", "b,2:b,0", "--queue", "b,2:b,0=0"), "with an empty queue"),
+            (("--queue", "b,2:b,0"), "such as b,2:c,2=5, not 'b,2:b,0'"),
+            (("--queue", "b,2:b,0=-1"), "has 0 to 1,000,000,000 messages, not -1"),
+            (("price",), "write attributes as name=value"),
+            (("price=1", "price=2"), "the attribute 'price' is given twice"),
+            (("--algorithm", "ospf"), "is not one of 'snr', 'dnr', 'bid'"),
+            (("--svg", "paths.pdf"), "must end in .svg or .png"),
+        ],
+    )
+    def test_bad_part_is_one_sentence(self, run, words: tuple[str, ...], message: str):
+        assert message in refused(run, *self.ASKED, *words)
+
+    def test_missing_parts(self, run):
+        assert "name an overlay" in refused(run, "explain")
+        assert "say where the publisher is" in refused(run, "explain", "figure-7")
+
+
+class TestPictures:
+    def test_one_picture_for_each_algorithm(self, run):
+        _, printed, _ = run("explain", *CASE_1, "--svg", "out/path.svg")
+        assert sorted(path.name for path in Path("out").iterdir()) == [
+            "path-bid.svg",
+            "path-dnr.svg",
+            "path-snr.svg",
+        ]
+        assert "wrote out/path-dnr.svg" in printed
+
+    def test_same_picture_to_the_byte_under_its_own_name(self, run):
+        for name in ("one.svg", "other.svg", "one.png"):
+            run("explain", *CASE_1, "--algorithm", "dnr", "--svg", name)
+        assert Path("one.svg").read_bytes() == Path("other.svg").read_bytes()
+        assert Path("one.png").read_bytes().startswith(b"\x89PNG")
+
+    def test_json_stays_json_when_pictures_are_drawn(self, run):
+        printed = run("explain", *CASE_1, "--algorithm", "snr", "--json", "--png", "path.png")[1]
+        assert len(json.loads(printed)) == 1
+        assert Path("path.png").exists()
+
+
+class TestCases:
+    def test_table(self, run):
+        status, printed, _ = run("cases")
+        assert status == 0
+        names = [line.split()[0] for line in printed.splitlines()[2:]]
+        assert names == ["static", "I", "II", "III"]
+
+    def test_json(self, run):
+        shown = json.loads(run("cases", "--json")[1])
+        assert shown[1] == {
+            "name": "I",
+            "overloaded_icol": True,
+            "free_icol": True,
+            "free_acol": None,
+            "carrier": "the copy on the free target iCOL with the shortest queue",
+            "reason": "I",
+        }
+
+    def test_picture(self, run):
+        _, printed, _ = run("cases", "--svg", "cases.svg", "--png", "cases.png")
+        assert printed.endswith("wrote cases.svg\nwrote cases.png\n")
+        assert "<svg" in Path("cases.svg").read_text(encoding="utf-8")
+
+    def test_bad_name_of_a_picture_is_refused_before_anything_is_printed(self, run):
+        assert "must end in .svg or .png" in refused(run, "cases", "--svg", "cases.gif")
+
+
+class TestRealCommand:
+    """As users start it."""
+
+    def start(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [OCTOPIS, "route", *arguments], capture_output=True, text=True, check=False
+        )
+
+    def test_explain(self):
+        done = self.start("explain", *CASE_1, "--algorithm", "snr")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("SNR: 4 IMs, 2 of 3 subscribers reached\n")
+
+    def test_fault_is_one_sentence_and_status_2(self):
+        done = self.start("explain", "figure-7", "--publish", "b,3")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == (
+            "octopis: the broker 'b,3' names 3, which is not a vertex; the clusters are 0 to 2\n"
+        )

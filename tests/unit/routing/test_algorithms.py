@@ -1,0 +1,31 @@
+import pytest
+
+from octopis.routing import Algorithm, Broker
+from octopis.routing.broadcast import TwoStepBroadcast
+from octopis.routing.dynamic import DynamicRouting
+from octopis.routing.flooding import Flooding
+from octopis.routing.identified import IdentifiedRouting
+from octopis.routing.static import StaticRouting
+from support.overlays import B0, CHAIN
+
+
+def test_names_are_those_of_the_command_line():
+    assert [algorithm.value for algorithm in Algorithm] == ["snr", "dnr", "bid"]
+    assert Algorithm("dnr") is Algorithm.DNR
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "spreading", "routing"),
+    [
+        (Algorithm.SNR, TwoStepBroadcast, StaticRouting),
+        (Algorithm.DNR, TwoStepBroadcast, DynamicRouting),
+        (Algorithm.BID, Flooding, IdentifiedRouting),
+    ],
+)
+def test_algorithm_is_chosen_when_the_broker_is_made(
+    algorithm: Algorithm, spreading: type, routing: type
+):
+    broker = Broker(B0, CHAIN, algorithm)
+    assert broker.algorithm is algorithm
+    assert type(broker._spreading) is spreading
+    assert type(broker._routing) is routing
