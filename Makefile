@@ -12,7 +12,7 @@ demo: $(READY) ## Show the best whole thing that works so far
 	@$(BIN)/octopis demo
 
 test: check ## Run every check and every test
-	@$(BIN)/pytest
+	@$(BIN)/pytest -n 2
 
 check: $(READY) ## Run the static checks alone
 	@$(BIN)/ruff format --check .
@@ -26,8 +26,7 @@ format: $(READY) ## Format the code and mend what can be mended
 
 lock: $(READY) ## Make requirements.lock anew from pyproject.toml
 	@$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
-		--upgrade --generate-hashes --no-emit-index-url --no-emit-find-links \
-		--no-header --quiet --output-file requirements.lock
+		--upgrade --generate-hashes --no-header --quiet --output-file requirements.lock
 	@echo "requirements.lock is new; the next make installs it."
 
 clean: ## Remove everything that make has made

@@ -33,41 +33,49 @@ PictureOption = Annotated[
 ]
 
 
+OverlayArgument = Annotated[
+    str, typer.Argument(metavar="[NAME]", help="An overlay of the catalogue, or a TOML file.")
+]
+AttributesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[ATTRIBUTE=VALUE...]", help="The notification: price=12, or one JSON object."
+    ),
+]
+PublishOption = Annotated[
+    str, typer.Option(metavar="BROKER", help="The publisher's broker, such as b,2.")
+]
+SubscriberOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=BROKER:FILTER", help="A subscriber; without a filter it gets everything."
+    ),
+]
+OverloadedOption = Annotated[
+    list[str] | None, typer.Option(metavar="FROM:TO", help="An overloaded link, in this direction.")
+]
+QueueOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FROM:TO=MESSAGES", help="How many messages wait for a link."),
+]
+FileOption = Annotated[
+    Path | None, typer.Option(help="Read the whole question from this TOML file instead.")
+]
+AlgorithmOption = Annotated[
+    list[Algorithm] | None, typer.Option(help="One of the algorithms alone; all by default.")
+]
+
+
 @app.command(name="explain")
 def explain_route(  # noqa: PLR0913, PLR0917 - each is an option of the command
-    name: Annotated[
-        str,
-        typer.Argument(metavar="[NAME]", help="An overlay of the catalogue, or a TOML file."),
-    ] = "",
-    attributes: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[ATTRIBUTE=VALUE...]", help="The notification: price=12, or one JSON object."
-        ),
-    ] = None,
-    publish: Annotated[
-        str, typer.Option(metavar="BROKER", help="The publisher's broker, such as b,2.")
-    ] = "",
-    subscriber: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=BROKER:FILTER", help="A subscriber; without a filter it gets everything."
-        ),
-    ] = None,
-    overloaded: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FROM:TO", help="An overloaded link, in this direction."),
-    ] = None,
-    queue: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FROM:TO=MESSAGES", help="How many messages wait for a link."),
-    ] = None,
-    file: Annotated[
-        Path | None, typer.Option(help="Read the whole question from this TOML file instead.")
-    ] = None,
-    algorithm: Annotated[
-        list[Algorithm] | None, typer.Option(help="One of the algorithms alone; all by default.")
-    ] = None,
+    name: OverlayArgument = "",
+    attributes: AttributesArgument = None,
+    publish: PublishOption = "",
+    subscriber: SubscriberOption = None,
+    overloaded: OverloadedOption = None,
+    queue: QueueOption = None,
+    file: FileOption = None,
+    algorithm: AlgorithmOption = None,
     picture: PictureOption = None,
     as_json: output.JsonFlag = False,
 ) -> None:
