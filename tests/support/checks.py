@@ -49,8 +49,10 @@ def check_subscription_cost(scenario: Scenario, network: Network) -> None:
 
 
 def check_deliveries(scenario: Scenario, network: Network) -> None:
-    """Exactly what the filters say arrives, exactly once."""
+    """Exactly what the filters say arrives, exactly once, and nothing is counted as lost."""
     assert deliveries(network) == scenario.wanted_deliveries()
+    for broker in network.brokers.values():
+        assert broker.counters.lost_on_down_links == broker.counters.lost_without_route == 0
 
 
 def check_trees_are_shortest(scenario: Scenario, network: Network) -> None:

@@ -53,12 +53,21 @@ def test_end_of_an_unknown_subscription_says_nothing():
     assert broker.messages_arrived(A0, [Unsubscribe("s")]) == []
 
 
-def test_newer_news_of_a_moved_subscription_wins_in_either_order():
-    for order in ([(A0, 0), (C0, 1)], [(C0, 1), (A0, 0)]):
-        broker = Broker(B0, CHAIN, Algorithm.SNR)
-        for host, epoch in order:
-            broker.messages_arrived(host, [message(host, epoch=epoch)])
-        assert broker.table.get("s").host == C0
+def test_newer_news_of_a_moved_subscription_wins_in_any_order():
+    for newest, oldest in ((A0, C0), (C0, A0)):
+        for order in ([(oldest, 0), (newest, 1)], [(newest, 1), (oldest, 0)]):
+            broker = Broker(B0, CHAIN, Algorithm.SNR)
+            for host, epoch in order:
+                broker.messages_arrived(host, [message(host, epoch=epoch)])
+            assert broker.table.get("s").host == newest
+
+
+def test_home_keeps_a_subscription_when_it_hears_older_news_of_it():
+    broker = Broker(A0, CHAIN, Algorithm.SNR)
+    broker.client_subscribes("client", 0, "s", WANTED, epoch=2)
+    assert broker.messages_arrived(B0, [message(C0, epoch=1)]) == []
+    assert broker.table.get("s").host == A0
+    assert enqueued(broker.client_leaves("client"))[A1] == [message(C0, epoch=1)]
 
 
 def test_old_home_gives_the_subscription_up_when_it_hears_of_the_move():

@@ -99,6 +99,15 @@ def test_asking_twice_is_accepted_and_sends_nothing(
 
 
 @each_algorithm
+def test_asking_again_under_a_higher_number_is_told_to_all(algorithm: Algorithm):
+    broker = Broker(B0, CHAIN, algorithm)
+    broker.client_subscribes("client", 1, "s", "x = 1", epoch=3)
+    again = broker.client_subscribes("client", 2, "s", "x = 1", epoch=4)
+    assert set(enqueued(again)) == set(CHAIN.neighbours(B0))
+    assert broker.table.get("s").subscription.epoch == 4
+
+
+@each_algorithm
 def test_leaving_ends_all_subscriptions_of_the_client_and_no_other(algorithm: Algorithm):
     network = Network(CHAIN, algorithm)
     for client, identity in (("one", "s"), ("other", "t"), ("one", "u")):

@@ -70,6 +70,15 @@ def test_new_generation_replaces_everything_and_makes_a_new_tree(broker: Broker)
     assert broker.messages_arrived(A0, [state(1, 2, "s2", "s3")]) == []
 
 
+def test_old_home_takes_its_subscription_back_everywhere_when_it_hears_of_the_move(broker: Broker):
+    broker.client_subscribes("client", 1, "s1", WANTED)
+    sent = enqueued(broker.messages_arrived(A0, [change(1, epoch=1)]))
+    assert sent[C0] == [change(1, epoch=1), Flooded(B0, 0, 2, None, "s1")]
+    assert sent[A0] == [Flooded(B0, 0, 2, None, "s1")]
+    assert broker.table.get("s1").host == A0
+    assert broker.client_leaves("client") == []
+
+
 def test_wish_of_a_neighbour_makes_the_host_flood_a_new_generation(broker: Broker):
     broker.client_subscribes("client", 1, "s1", WANTED)
     sent = enqueued(broker.messages_arrived(A0, [Refresh(B0, 0)]))
@@ -104,6 +113,13 @@ def test_neighbour_that_knows_as_much_is_told_nothing_more(broker: Broker):
     other = Broker(C0, CHAIN, Algorithm.BID)
     other.messages_arrived(B0, [change(1)])
     assert other.messages_arrived(B0, [hello]) == []
+
+
+def test_neighbour_that_knows_otherwise_under_the_same_numbers_sets_off_a_refresh(broker: Broker):
+    broker.messages_arrived(A0, [change(1)])
+    (hello,) = enqueued(Broker(C0, CHAIN, Algorithm.BID, links_up=False).link_up(B0))[B0]
+    otherwise = Hello(hello.known | {A0: (0, 1, 12345)})
+    assert enqueued(broker.messages_arrived(C0, [otherwise])) == {A0: [Refresh(A0, 0)]}
 
 
 def test_neighbour_that_knows_less_sets_off_a_refresh(broker: Broker):

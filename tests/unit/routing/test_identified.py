@@ -35,6 +35,7 @@ def test_host_matches_for_its_clients_and_strips_its_own_id():
         Deliver("client", ONE, [f"at {B0}"])
     ]
     assert enqueued(effects) == {C0: [Routed(ONE, bids=(C0,))]}
+    assert network.brokers[B0].counters.lost_without_route == 0
 
 
 def test_broker_that_is_not_named_delivers_to_nobody():
