@@ -121,6 +121,8 @@ def _print_set(name: str, values: ValueSet) -> tuple[str, str]:
         return text.format(name), word
     if (points := values.points()) is not None:
         return _print_members(name, points, "=", "IN"), ""
+    if len(values.cuts) == 2 and not values.begins:  # the usual case: one interval
+        return _print_interval(name, (values.cuts[0], values.cuts[1]))
     whole, holes = without_holes(values)
     pieces, word = _pieces(name, whole)
     text = " OR ".join(pieces)

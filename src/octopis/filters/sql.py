@@ -99,19 +99,13 @@ class _Builder(Transformer[Token, Item]):
     def compared(self, items: list[Any]) -> Node:
         left, sign, right = items
         comparator = "<>" if sign == "!=" else str(sign)
-        term = _at(sign, comparison, comparator, _as_operand(left, sign), _as_operand(right, sign))
-        if isinstance(term, bool):
-            return tree.ALWAYS if term else tree.NEVER
-        return term
+        return _compared(sign, comparator, _as_operand(left, sign), _as_operand(right, sign))
 
     def between(self, items: list[Any]) -> Node:
         subject, *negated, word, low, word_and, high = items
         subject, low, high = (_as_operand(item, word) for item in (subject, low, high))
         node = tree.conjunction(
-            (
-                self.compared([subject, word.update(value=">="), low]),
-                self.compared([subject, word_and.update(value="<="), high]),
-            )
+            (_compared(word, ">=", subject, low), _compared(word_and, "<=", subject, high))
         )
         return tree.negation(node) if negated else node
 
@@ -167,6 +161,13 @@ class _Builder(Transformer[Token, Item]):
 
     def false(self, _: list[Token]) -> Operand:
         return Literal(False)
+
+
+def _compared(sign: Token, comparator: str, left: Operand, right: Operand) -> Node:
+    term = _at(sign, comparison, comparator, left, right)
+    if isinstance(term, bool):
+        return tree.ALWAYS if term else tree.NEVER
+    return term
 
 
 def _joined(any_holds: bool, items: list[Any]) -> _Joined:
