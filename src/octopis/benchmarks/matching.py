@@ -97,13 +97,13 @@ def measure(size: int, seed: int) -> list[Figure]:
         linear: LinearIndex[int, int] = LinearIndex()
         linear.add_many(entries)
         slow = _per_notification(linear.matches, [batches[0][:10], batches[1][:10]])
-        figures.append(figure("all matches, batches of 64", slow, structure="linear oracle"))
+        figures.append(figure("all matches", slow, structure="linear oracle"))
     if size <= 100_000:
         brute = BruteForce(filters, workload)
         few = [batch[:16] for batch in batches[:4]]
         figures.append(
             figure(
-                "all matches, batches of 64",
+                "all matches",
                 _per_notification(brute.matches, few),
                 structure="numpy brute force",
             )

@@ -79,9 +79,7 @@ def build(  # noqa: PLR0913, PLR0917 - one call, in broker.py
     broadcast = TwoStepBroadcast(broker, scot, table, outbox, clients.release)
     if algorithm is Algorithm.SNR:
         return Parts(table, broadcast, StaticRouting(broker, table, outbox, clients))
-    icols = scot.secondary_neighbours(broker)
-    dynamic = DynamicRouting(broker, icols, table, outbox, clients, link_status)
-    return Parts(table, broadcast, dynamic)
+    return Parts(table, broadcast, DynamicRouting(broker, table, outbox, clients, link_status))
 
 
 def _last_hop(entry: Entry) -> BrokerId:

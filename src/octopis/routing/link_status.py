@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf
 
 from octopis.model import BrokerId
 
@@ -38,18 +39,14 @@ class LinkStatusTable:
 
     def is_overloaded(self, link: BrokerId) -> bool:
         """Tell whether the link's output queue is congested now."""
-        status = self.statuses[link]
-        # The same without a division: this is asked for every notification.
-        return status.queue_length * (1 + status.q_in) > (
-            self.congestion_threshold * (1 + status.q_out)
-        )
+        return self.statuses[link].queue_length > self.longest_uncongested(link)
 
-    def has_room(self, link: BrokerId, count: int) -> bool:
-        """Tell whether the queue stays uncongested even if `count` more messages enter now."""
+    def longest_uncongested(self, link: BrokerId) -> float:
+        """Return how long the link's queue may be, as this window stands, without congestion."""
         status = self.statuses[link]
-        return (status.queue_length + count) * (1 + status.q_in) <= (
-            self.congestion_threshold * (1 + status.q_out)
-        )
+        # Floor division is exact, so this is Eq. 3 for whole messages, to the last one.
+        longest = self.congestion_threshold * (1 + status.q_out) // (1 + status.q_in)
+        return longest if longest == longest else inf  # noqa: PLR0124 - no threshold, no congestion
 
     def entered(self, link: BrokerId, count: int = 1) -> None:
         """Count messages that were put on the link's queue."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from octopis.model import BrokerId, Notification
 from octopis.routing.effects import Deliver, Effect, Enqueue
 from octopis.routing.link_status import LinkStatusTable
-from octopis.routing.messages import Message, Routed
+from octopis.routing.messages import Message
 from octopis.routing.reasons import Reason
 
 
@@ -55,9 +55,13 @@ class Outbox:
             queued.messages.append(message)
             queued.reasons.append(reason)
 
-    def send_matches(self, link: BrokerId, copies: Sequence[Routed]) -> None:
-        """Put the copies of several notifications on a link with matches behind it."""
+    def send_all(
+        self, link: BrokerId, copies: Sequence[Message], reasons: Sequence[Reason]
+    ) -> None:
+        """Put copies of notifications on a link's queue, each for its reason."""
         count = len(copies)
+        if not count:
+            return
         if link not in self.up:
             self.counters.lost_on_down_links += count
             return
@@ -67,7 +71,7 @@ class Outbox:
         if queued is None:
             queued = self._queued[link] = Enqueue(link, [], [])
         queued.messages.extend(copies)
-        queued.reasons.extend([Reason.MATCH] * count)
+        queued.reasons.extend(reasons)
 
     def deliver(self, client: str, notification: Notification, subscriptions: list[str]) -> None:
         """Give a notification to a local client."""

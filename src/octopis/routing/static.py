@@ -11,6 +11,7 @@ from octopis.model import BrokerId
 from octopis.routing.local import LocalClients
 from octopis.routing.messages import Routed
 from octopis.routing.outbox import Outbox
+from octopis.routing.reasons import Reason
 from octopis.routing.table import RoutingTable
 
 
@@ -38,4 +39,4 @@ class StaticRouting:
                     copies[link] = [routed]
         for link, messages in copies.items():
             if sender is None or (link != sender and link.cluster == self._cluster):
-                self._outbox.send_matches(link, messages)
+                self._outbox.send_all(link, messages, [Reason.MATCH] * len(messages))

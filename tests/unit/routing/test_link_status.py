@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from octopis.routing import CONGESTION_THRESHOLD, WINDOW_MS, LinkStatusTable
 from support.overlays import A0, C0
@@ -41,15 +43,27 @@ def test_congestion_element_says_whether_the_queue_grew(q_in: int, q_out: int, e
     assert status.congestion_element == element
 
 
-def test_room_is_left_as_long_as_the_last_of_many_finds_an_uncongested_queue():
-    table = LinkStatusTable([A0], 10.0)
-    table.entered(A0, 4)
-    assert table.has_room(A0, 6)
-    assert not table.has_room(A0, 7)
-    table.entered(A0, 6)
+@given(
+    st.floats(0.01, 1e6) | st.integers(1, 1000),
+    st.integers(0, 10_000),
+    st.integers(0, 10_000),
+)
+def test_longest_uncongested_queue_is_where_equation_3_turns(tau: float, q_in: int, q_out: int):
+    table = LinkStatusTable([A0], tau)
+    table[A0].q_in, table[A0].q_out = q_in, q_out
+    longest = table.longest_uncongested(A0)
+    assert longest * (1 + q_in) <= tau * (1 + q_out)
+    assert (longest + 1) * (1 + q_in) > tau * (1 + q_out)
+    table[A0].queue_length = int(longest)
     assert not table.is_overloaded(A0)
-    table.entered(A0)
+    table[A0].queue_length += 1
     assert table.is_overloaded(A0)
+
+
+def test_without_a_threshold_nothing_is_congested():
+    table = LinkStatusTable([A0], float("inf"))
+    table.entered(A0, 10**9)
+    assert not table.is_overloaded(A0)
 
 
 def test_queue_length_is_read_now_and_counts_only_from_the_last_finished_window():

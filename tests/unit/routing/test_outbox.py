@@ -18,7 +18,7 @@ def outbox(status: LinkStatusTable) -> Outbox:
 def test_messages_to_one_link_are_one_effect_in_their_order(outbox: Outbox):
     outbox.send(A0, Routed(ONE), Reason.MATCH)
     outbox.send(C0, Routed(ONE), Reason.MATCH)
-    outbox.send_matches(A0, [Routed(TWO), Routed(ONE)])
+    outbox.send_all(A0, [Routed(TWO), Routed(ONE)], [Reason.MATCH] * 2)
     outbox.send(A0, Unsubscribe("s"), Reason.SUBSCRIPTION)
     at_a, at_c = outbox.take()
     assert at_a == Enqueue(
@@ -39,7 +39,7 @@ def test_effects_are_taken_once(outbox: Outbox):
 
 def test_every_message_is_counted_once_by_its_kind(outbox: Outbox, status: LinkStatusTable):
     outbox.send(A0, Routed(ONE), Reason.CASE_I)
-    outbox.send_matches(A0, [Routed(TWO), Routed(ONE)])
+    outbox.send_all(A0, [Routed(TWO), Routed(ONE)], [Reason.MATCH] * 2)
     outbox.send(A0, Unsubscribe("s"), Reason.SUBSCRIPTION)
     outbox.send(C0, Unsubscribe("s"), Reason.SYNC)
     counters = outbox.counters
@@ -55,7 +55,7 @@ def test_messages_to_a_link_that_is_down_are_lost_and_counted(
 ):
     outbox.up.discard(A0)
     outbox.send(A0, Routed(ONE), Reason.MATCH)
-    outbox.send_matches(A0, [Routed(TWO), Routed(ONE)])
+    outbox.send_all(A0, [Routed(TWO), Routed(ONE)], [Reason.MATCH] * 2)
     assert outbox.take() == []
     assert outbox.counters.lost_on_down_links == 3
     assert outbox.counters.notification_ims == 0
