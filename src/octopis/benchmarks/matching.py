@@ -1,16 +1,19 @@
 """`octopis bench matching`: the index, the linear oracle and numpy brute force in one run."""
 
 import gc
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from statistics import median
+
+import msgspec
 
 from octopis.benchmarks.brute_force import BruteForce
 from octopis.benchmarks.machine import memory_peak_mb
 from octopis.benchmarks.stock import StockWorkload
+from octopis.errors import OperationFailed
 from octopis.filters import Filter
 from octopis.filters.sql import parse_sql
 from octopis.matching import BitsetIndex, LinearIndex
@@ -51,10 +54,18 @@ class Figure:
 
 
 def run(sizes: list[int], seed: int) -> Iterator[list[Figure]]:
-    """Yield the figures of each size, each measured in a process of its own."""
+    """Yield the figures of each size, each measured in a process of its own.
+
+    So memory is that of one size alone. An interrupt ends the process, too.
+    """
     for size in sizes:
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            yield pool.submit(measure, size, seed).result()
+        command = [sys.executable, "-m", __name__, str(size), str(seed)]
+        done = subprocess.run(command, check=False, stdout=subprocess.PIPE)  # noqa: S603 - our own
+        if done.returncode:
+            raise OperationFailed(
+                f"measuring {size:,} subscriptions failed with status {done.returncode}"
+            )
+        yield msgspec.json.decode(done.stdout, type=list[Figure])
 
 
 def measure(size: int, seed: int) -> list[Figure]:
@@ -156,3 +167,7 @@ def _per_notification(match: Callable[[Batch], object], batches: list[Batch]) ->
         match(batch)
         seconds.append((time.perf_counter() - start) / len(batch))
     return median(seconds) * 1e6
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(msgspec.json.encode(measure(int(sys.argv[1]), int(sys.argv[2]))))

@@ -1,6 +1,14 @@
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
+
+OCTOPIS = Path(sys.executable).with_name("octopis")
 
 
 def test_matching_measures_every_structure_in_one_run(octopis):
@@ -34,3 +42,22 @@ def test_sizes_that_make_no_sense_are_refused(octopis, sizes: str):
     status, _, error = octopis("bench", "matching", "--sizes", sizes)
     assert status == 2
     assert "--sizes takes numbers" in error
+
+
+def children(process: int) -> list[str]:
+    return Path(f"/proc/{process}/task/{process}/children").read_text(encoding="utf-8").split()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads processes from /proc")
+def test_interrupt_ends_the_measuring_process_too():
+    command = [OCTOPIS, "bench", "matching", "--sizes", "200000"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
+        deadline = time.monotonic() + 30
+        while not (measuring := children(running.pid)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.kill(running.pid, signal.SIGINT)
+        _, error = running.communicate(timeout=10)
+    assert running.returncode == 130
+    assert error == "octopis: stopped\n"
+    assert measuring
+    assert not Path(f"/proc/{measuring[0]}").exists()
