@@ -89,7 +89,7 @@ class DynamicRouting:
             (overloaded if queue.length > queue.longest_uncongested else free).append(queue)
         carrier = None
         if overloaded:
-            case, carrier = _choose(acols, free, overloaded)
+            case, carrier = self._choose(acols, free, overloaded)
             counts = self._outbox.counters.cases
             counts[case.name] = counts.get(case.name, 0) + 1
         for queue in acols:
@@ -106,14 +106,17 @@ class DynamicRouting:
             cbv_p = ClusterBitVector(pending)
             carrier.add(Routed(routed.notification, cbv_p) if pending else plain, case.reason)
 
-
-def _choose(acols: Queues, free: Queues, overloaded: Queues) -> tuple[Case, PlannedQueue]:
-    """Return the case, and the queue whose copy carries the pending clusters."""
-    # Which aCOL is the least loaded matters only where no iCOL is free.
-    acol = least_loaded(acols) if acols and not free else None
-    free_acol = acol is not None and not acol.is_congested()
-    case = case_for(overloaded_icol=True, free_icol=bool(free), free_acol=free_acol)
-    if case.carrier is Carrier.FREE_ACOL:
-        assert acol is not None
-        return case, acol
-    return case, least_loaded(free if case.carrier is Carrier.FREE_ICOL else overloaded)
+    def _choose(self, acols: Queues, free: Queues, overloaded: Queues) -> tuple[Case, PlannedQueue]:
+        """Return the case, and the queue whose copy carries the pending clusters."""
+        # A link that is down has an empty queue, but would lose the other clusters, too.
+        up = self._outbox.up
+        free = [queue for queue in free if queue.link in up]
+        # Which aCOL is the least loaded matters only where no iCOL is free.
+        acols = [] if free else [queue for queue in acols if queue.link in up]
+        acol = least_loaded(acols) if acols else None
+        free_acol = acol is not None and not acol.is_congested()
+        case = case_for(overloaded_icol=True, free_icol=bool(free), free_acol=free_acol)
+        if case.carrier is Carrier.FREE_ACOL:
+            assert acol is not None
+            return case, acol
+        return case, least_loaded(free if case.carrier is Carrier.FREE_ICOL else overloaded)

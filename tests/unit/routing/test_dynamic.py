@@ -69,6 +69,29 @@ def test_least_loaded_acol_that_is_overloaded_counts_as_none():
     assert carried(sent) == {A0: "000", C0: "000", B1: "000"}
 
 
+@pytest.mark.parametrize(
+    ("down", "queues", "copies"),
+    [
+        # the only free iCOL is down: an aCOL carries instead
+        ([B2], {B1: FULL, A0: 3}, {A0: "000", C0: "010"}),
+        # ... and not one that is down
+        ([B2, C0], {B1: FULL, A0: 3}, {A0: "010"}),
+        # nothing else is left: the overloaded iCOL gets its copy
+        ([B2, A0, C0], {B1: FULL}, {B1: "000"}),
+    ],
+)
+def test_link_that_is_down_never_carries_pending_clusters(
+    down: list[BrokerId], queues: Queues, copies: dict[BrokerId, str]
+):
+    broker = broker_at_b0(A0, C0, B1, B2)
+    for link in down:
+        broker.link_down(link)
+    set_queues(broker, queues)
+    sent = enqueued(broker.client_publishes("publisher", 1, [ONE]))
+    assert carried(sent) == copies
+    assert broker.counters.lost_on_down_links == len(down)
+
+
 def test_free_icol_with_the_shortest_queue_carries_and_ties_go_to_the_lowest_cluster():
     complete = ConnectivityFactor.complete(4)
     scot = SCOT(AcyclicFactor.single("a"), complete)
