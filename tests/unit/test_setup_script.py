@@ -70,3 +70,19 @@ def test_old_java_is_said(checkout: Path):
     provide(checkout, "python3", f'exec {sys.executable} "$@"')
     provide(checkout, "java", """echo 'openjdk version "11.0.2" 2019-01-15' >&2""")
     assert "Java 11 is too old" in refusal(checkout)
+
+
+def test_half_made_venv_of_an_interrupted_set_up_is_made_anew(checkout: Path):
+    provide(checkout, "java", """echo 'openjdk version "17.0.1" 2021-10-19' >&2""")
+    # A Python that passes the checks; asked for a venv, it says how and stops.
+    provide(checkout, "python3", 'if [ "$1" = -m ]; then echo "$@" > asked; exit 3; fi')
+    provide(checkout, "rm", f'exec {shutil.which("rm")} "$@"')
+    half_made = checkout / ".venv" / "bin" / "python"
+    half_made.parent.mkdir(parents=True)
+    half_made.write_text("#!/bin/sh\necho 'No module named pip' >&2\nexit 1\n")
+    half_made.chmod(0o755)
+    done = subprocess.run(
+        [checkout / "scripts" / "setup"], env={"PATH": str(checkout / "tools")}, check=False
+    )
+    assert done.returncode == 3
+    assert (checkout / "asked").read_text() == "-m venv --clear .venv\n"
