@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -44,10 +45,7 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 @pytest.fixture
 def run(octopis):
-    def run_route(*arguments: str) -> tuple[int, str, str]:
-        return octopis("route", *arguments)
-
-    return run_route
+    return partial(octopis, "route")
 
 
 def refused(run, *arguments: str) -> str:

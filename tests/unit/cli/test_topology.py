@@ -1,11 +1,11 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from octopis.cli.main import main
 from octopis.topology import parse_topology
 
 OCTOPIS = Path(sys.executable).with_name("octopis")
@@ -26,17 +26,8 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Run the command in this process; return exit status, standard output, standard error."""
-
-    def run_main(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["octopis", "topology", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        printed = capsys.readouterr()
-        return int(stopped.value.code or 0), printed.out, printed.err
-
-    return run_main
+def run(octopis):
+    return partial(octopis, "topology")
 
 
 def refused(run, *arguments: str, status: int = 2) -> str:
