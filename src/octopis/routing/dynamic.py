@@ -11,6 +11,7 @@ the tree. So (pending clusters, depth left) falls with every hop: no loops and n
 """
 
 from collections.abc import Sequence
+from math import inf
 
 from octopis.model import BrokerId, ClusterBitVector
 from octopis.routing.cases import Carrier, Case, case_for
@@ -53,12 +54,7 @@ class DynamicRouting:
             return
         attributes = [routed.notification.attributes for routed in batch]
         self._clients.deliver(batch, self._table.local_matches(attributes))
-        queues = {
-            link: PlannedQueue(
-                link, self._link_status[link], self._link_status.longest_uncongested(link)
-            )
-            for link in self._link_status.statuses
-        }
+        queues = {link: self._planned_queue(link) for link in self._link_status.statuses}
         region, cluster = self._broker
         for routed, links in zip(batch, self._table.destinations(attributes), strict=True):
             acols: Queues = []
@@ -72,6 +68,12 @@ class DynamicRouting:
             self._plan(routed, acols, icols, Reason.PENDING if sender else Reason.MATCH)
         for link, queue in queues.items():
             self._outbox.send_all(link, queue.messages, queue.reasons)
+
+    def _planned_queue(self, link: BrokerId) -> PlannedQueue:
+        # What goes onto a link that is down is lost at once, so its queue never fills.
+        is_up = link in self._outbox.up
+        longest = self._link_status.longest_uncongested(link) if is_up else inf
+        return PlannedQueue(link, self._link_status[link], longest)
 
     def _icols_have_room(self, count: int) -> bool:
         return all(
