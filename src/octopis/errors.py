@@ -19,6 +19,7 @@ OctopisError                      something went wrong; the message says what, w
 │   ├── InvalidFilter             a condition that cannot be understood
 │   └── InvalidSubscription       a subscription that cannot be made or ended as asked
 └── OperationFailed               the input was right, the work still failed (exit status 1)
+    └── LawViolated               a simulated run did what no run may do: a fault in OctopiS
 
 Programmer faults are assertions, not errors from this tree.
 """
@@ -51,6 +52,25 @@ class InvalidInput(OctopisError):
 
 class OperationFailed(OctopisError):
     """The input was right, but the work could not be done."""
+
+
+class LawViolated(OperationFailed):
+    """A run did what no run may do. Scenario, seed and time are enough to see it again."""
+
+    def __init__(  # noqa: PLR0913 - the facts of one violation
+        self, law: str, detail: str, *, seed: int, time_ns: int, broker: str, subject: str = ""
+    ) -> None:
+        about = f" ({subject})" if subject else ""
+        super().__init__(
+            f"law violated: {law}: {detail}{about}, at {broker}, "
+            f"{time_ns / 1e9:.9f} s of virtual time, seed {seed}"
+        )
+        self.law = law
+        self.detail = detail
+        self.seed = seed
+        self.time_ns = time_ns
+        self.broker = broker
+        self.subject = subject
 
 
 class InvalidTopology(InvalidInput):

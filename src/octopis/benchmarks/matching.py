@@ -12,12 +12,12 @@ import msgspec
 
 from octopis.benchmarks.brute_force import BruteForce
 from octopis.benchmarks.machine import memory_peak_mb
-from octopis.benchmarks.stock import StockWorkload
 from octopis.errors import OperationFailed
 from octopis.filters import Filter
 from octopis.filters.sql import parse_sql
 from octopis.matching import BitsetIndex, LinearIndex
 from octopis.matching.interface import Batch
+from octopis.workload.stock import StockWorkload
 
 DESTINATIONS = 7
 BATCH = 64

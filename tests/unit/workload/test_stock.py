@@ -1,5 +1,5 @@
 from octopis.benchmarks.brute_force import BruteForce
-from octopis.benchmarks.stock import StockWorkload
+from octopis.workload.stock import StockWorkload
 from octopis.filters.spread import spread
 from octopis.matching import LinearIndex
 
