@@ -88,6 +88,12 @@ class Audience:
         self.reached_ns.append(now)
         self.reached_hops.append(hops)
 
+    def wanted_places(self) -> Integers:
+        """Return every place with a match once, ascending."""
+        is_new = np.ones(len(self.places), np.bool_)
+        is_new[1:] = self.places[1:] != self.places[:-1]
+        return self.places[is_new]
+
     def wanting(self, row: int, broker: int) -> list[int]:
         """Return the subscriptions at a broker that match a notification."""
         place = row * self.brokers + broker
@@ -117,10 +123,6 @@ class Audience:
             values = np.frombuffer(getattr(self, name), kind)[order]
             setattr(self, name, array(kind, values.tobytes()))
 
-    def lost(self) -> int:
-        """Return how many deliveries were not made although a subscription matched."""
-        reached = np.frombuffer(self.reached, np.int64)
-        return len(self.places) - int(np.isin(self.places, reached).sum())
 
 
 class Matcher:
@@ -142,7 +144,9 @@ class Matcher:
         """Return who wants each notification of a batch."""
         # Numbers of the index are those of the subscribers: they were added in order.
         rows, numbers = self._index.match_numbers(batch)
-        places = rows * self._brokers + self._hosts[numbers]
-        order = np.lexsort((numbers, places))
+        # Place and subscription as one number sort several times as fast as in two columns.
+        matches = (rows * self._brokers + self._hosts[numbers]) * len(self._hosts) + numbers
+        matches.sort()
+        places, subscriptions = np.divmod(matches, max(1, len(self._hosts)))
         self._batches += 1
-        return Audience(self._batches, batch, self._brokers, places[order], numbers[order])
+        return Audience(self._batches, batch, self._brokers, places, subscriptions)

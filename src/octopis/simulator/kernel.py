@@ -146,8 +146,7 @@ class Kernel:
         if output.free_at > now:
             self._wait(output, copy, now)
             return
-        station = output.source
-        start = station.sender_free
+        start = output.source.sender_free
         if start > now:
             output.waited_ns += start - now
         else:

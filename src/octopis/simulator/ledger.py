@@ -40,6 +40,7 @@ class Ledger:
         self._laws = laws
         self._progress = progress
         self._rows = Rows(scenario, network, writer)
+        self._writes_stored = writer.wants("stored")
         self._open: dict[int, Audience] = {}
         self.cases: dict[str, int] = {}
         self.subscriptions = self.duplicates = self.notifications = 0
@@ -50,10 +51,12 @@ class Ledger:
     def stored(self, spread: Spread, station: Station, now: int, hops: int) -> None:
         """A broker has stored a subscription."""
         self._laws.stored(spread, station, hops, now)
-        spread.settled_ns = max(spread.settled_ns, now)
         spread.hops_sum += hops
-        spread.hops_max = max(spread.hops_max, hops)
-        if self._rows.wanted("stored"):
+        if hops > spread.hops_max:
+            spread.hops_max = hops
+        if now > spread.settled_ns:
+            spread.settled_ns = now
+        if self._writes_stored:
             self._rows.add("stored", (spread.number, station.index, now, hops))
 
     def settled(self, spread: Spread, now: int) -> None:
@@ -140,7 +143,7 @@ class Ledger:
         del self._open[audience.number]
         visits, subscriptions = audience.deliveries()
         self.deliveries += len(visits)
-        self.deliveries_lost += audience.lost()
+        self.deliveries_lost += len(audience.places) - len(visits)
         if self._rows.wanted("deliveries"):
             reached = np.frombuffer(audience.reached, np.int64)
             rows, brokers = np.divmod(reached, audience.brokers)
