@@ -58,11 +58,23 @@ class LawViolated(OperationFailed):
     """A run did what no run may do. Scenario, seed and time are enough to see it again."""
 
     def __init__(  # noqa: PLR0913 - the facts of one violation
-        self, law: str, detail: str, *, seed: int, time_ns: int, broker: str, subject: str = ""
+        self,
+        law: str,
+        detail: str,
+        *,
+        seed: int,
+        time_ns: int,
+        broker: str,
+        notification: tuple[str, int] | None = None,
+        subscription: str | None = None,
     ) -> None:
-        about = f" ({subject})" if subject else ""
+        about = ""
+        if notification is not None:
+            about = f" (notification {notification[1]} of {notification[0]})"
+        elif subscription is not None:
+            about = f" (subscription {subscription})"
         super().__init__(
-            f"law violated: {law}: {detail}{about}, at {broker}, "
+            f"law violated: {law}: {detail}{about}, at broker {broker}, "
             f"{time_ns / 1e9:.9f} s of virtual time, seed {seed}"
         )
         self.law = law
@@ -70,7 +82,8 @@ class LawViolated(OperationFailed):
         self.seed = seed
         self.time_ns = time_ns
         self.broker = broker
-        self.subject = subject
+        self.notification = notification
+        self.subscription = subscription
 
 
 class InvalidTopology(InvalidInput):

@@ -124,7 +124,6 @@ class Audience:
             setattr(self, name, array(kind, values.tobytes()))
 
 
-
 class Matcher:
     """Matches batches of notifications against all subscriptions of a scenario."""
 

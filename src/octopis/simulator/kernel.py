@@ -78,6 +78,14 @@ class Kernel:
         # Later controls get higher ranks, and all are below those of the network.
         heappush(self._agenda, (time, self._controls - (1 << 60), action))
 
+    def interrupt(self) -> None:
+        """Have `run` raise KeyboardInterrupt before it does anything else."""
+
+        def stop(_: int) -> None:
+            raise KeyboardInterrupt
+
+        heappush(self._agenda, (-1, -(1 << 61), stop))
+
     @property
     def idle(self) -> bool:
         """Whether nothing is left to do."""

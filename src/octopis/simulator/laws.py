@@ -207,14 +207,19 @@ class Laws:
         station: Station,
         about: Flight | Spread | None = None,
     ) -> NoReturn:
-        subject = ""
+        notification = subscription = None
         if isinstance(about, Flight):
-            publisher = self._publishers[about.publisher].name
-            subject = f"notification {about.sequence} of {publisher}"
+            notification = self._publishers[about.publisher].name, about.sequence
         elif isinstance(about, Spread):
-            subject = f"subscription {self._subscribers[about.number].subscription}"
+            subscription = self._subscribers[about.number].subscription
         raise LawViolated(
-            law, detail, seed=self._seed, time_ns=now, broker=str(station.broker), subject=subject
+            law,
+            detail,
+            seed=self._seed,
+            time_ns=now,
+            broker=station.broker.short,
+            notification=notification,
+            subscription=subscription,
         )
 
 

@@ -52,10 +52,8 @@ class Ledger:
         """A broker has stored a subscription."""
         self._laws.stored(spread, station, hops, now)
         spread.hops_sum += hops
-        if hops > spread.hops_max:
-            spread.hops_max = hops
-        if now > spread.settled_ns:
-            spread.settled_ns = now
+        spread.hops_max = max(spread.hops_max, hops)
+        spread.settled_ns = max(spread.settled_ns, now)
         if self._writes_stored:
             self._rows.add("stored", (spread.number, station.index, now, hops))
 
