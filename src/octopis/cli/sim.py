@@ -17,7 +17,7 @@ from octopis.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
 from octopis.simulator.replay import moments_before, read_evidence
 from octopis.simulator.run import run
 from octopis.trace import Level
-from octopis.workload.costs import profile_named
+from octopis.workload.costs import Profile, parse_profile, profile_named
 from octopis.workload.example import Plan, write_example
 from octopis.workload.folder import Scenario, read_scenario
 from octopis.workload.scenario import CutLink, QueueOptions, RoutingOptions, SlowLink
@@ -42,7 +42,11 @@ def example(  # noqa: PLR0913, PLR0917 - each is an option of the command
     ] = "figure-3",
     algorithm: Annotated[Algorithm, typer.Option(help="How brokers route.")] = Algorithm.SNR,
     profile: Annotated[
-        str, typer.Option(help="What work costs: paper (its 35 machines) or octopis (ours).")
+        str,
+        typer.Option(
+            help="What work costs: paper (its 35 machines), octopis (ours), or a TOML file of "
+            "`octopis bench calibrate`."
+        ),
     ] = "paper",
     subscribers: Annotated[int, typer.Option(help="Clients with one subscription each.")] = 100,
     publishers: Annotated[int, typer.Option(help="Clients that publish stock quotes.")] = 10,
@@ -72,7 +76,7 @@ def example(  # noqa: PLR0913, PLR0917 - each is an option of the command
         routing=RoutingOptions(algorithm, congestion_threshold, window_ms),
         name=out.name,
         topology=load(topology),
-        profile=profile_named(profile),
+        profile=_profile(profile),
         queues=QueueOptions(queue_capacity),
         faults=(*map(_slow_link, slow or ()), *map(_cut_link, cut or ())),
         subscribers=subscribers,
@@ -169,6 +173,12 @@ def _with_algorithm(scenario: Scenario, algorithm: Algorithm | None) -> Scenario
         return scenario
     routing = msgspec.structs.replace(scenario.document.routing, algorithm=algorithm)
     return replace(scenario, document=msgspec.structs.replace(scenario.document, routing=routing))
+
+
+def _profile(name: str) -> Profile:
+    if name.endswith(".toml"):
+        return parse_profile(output.read_text(Path(name)), name)
+    return profile_named(name)
 
 
 def _slow_link(text: str) -> SlowLink:

@@ -58,12 +58,15 @@ class TraceWriter:
 class _Table:
     def __init__(self, folder: Path, name: str) -> None:
         self._schema = SCHEMAS[name]
+        names = [field.name for field in self._schema if field.type == NAME]
         self._file = pq.ParquetWriter(
             folder / f"{name}.parquet",
             self._schema,
             compression="zstd",
             compression_level=1,
-            use_dictionary=[field.name for field in self._schema if field.type == NAME],
+            use_dictionary=names,
+            # Smallest and largest name of a row group help nobody, and take longer than the rest.
+            write_statistics=[each for each in self._schema.names if each not in names],
         )
         self._waiting: list[pa.RecordBatch] = []
         self._rows = 0

@@ -13,6 +13,7 @@ import msgspec
 
 from octopis.errors import InvalidConfiguration
 from octopis.model.suggestion import did_you_mean
+from octopis.topology.toml_text import decode
 
 
 class Costs(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,6 +141,26 @@ _OCTOPIS = Profile(
 )
 
 PROFILES = {profile.name: profile for profile in (_PAPER, _OCTOPIS)}
+
+
+class _ProfileDocument(msgspec.Struct, frozen=True):
+    costs: Costs
+
+
+def parse_profile(text: str, where: str) -> Profile:
+    """Return the costs that TOML `text` says under [costs], or raise InvalidConfiguration."""
+    costs = decode(text, _ProfileDocument, where).costs
+    costs.check(where)
+    return Profile(where, costs, dict.fromkeys(costs.__struct_fields__, f"from {where}"))
+
+
+def format_profile(profile: Profile) -> str:
+    """Return the [costs] of a profile as TOML, with the source of each in a comment."""
+    lines = [
+        f"{name} = {getattr(profile.costs, name)!r}  # {profile.sources[name]}\n"
+        for name in profile.costs.__struct_fields__
+    ]
+    return f"[costs]  # profile {profile.name}\n" + "".join(lines)
 
 
 def profile_named(name: str) -> Profile:

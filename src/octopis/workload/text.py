@@ -2,7 +2,7 @@
 
 from octopis.topology import NamedTopology, catalogue_names, format_topology, from_catalogue
 from octopis.topology.toml_text import encode_text
-from octopis.workload.costs import Profile
+from octopis.workload.costs import Profile, format_profile
 from octopis.workload.scenario import CutLink, Heading, QueueOptions, RoutingOptions, SlowLink
 
 
@@ -29,10 +29,8 @@ def format_scenario(  # noqa: PLR0913 - the tables of one document
         f"capacity_messages = {queues.capacity_messages}",
         f'policy = "{queues.policy}"  # at the bound: drop_newest, drop_oldest or stop',
         "",
-        f"[costs]  # profile {profile.name}",
+        format_profile(profile).rstrip(),
     ]
-    for name in profile.costs.__struct_fields__:
-        lines.append(f"{name} = {getattr(profile.costs, name)!r}  # {profile.sources[name]}")
     for fault in faults:
         lines += ["", "[[slow_links]]" if isinstance(fault, SlowLink) else "[[cut_links]]"]
         for name in fault.__struct_fields__:
