@@ -52,6 +52,9 @@ class Recorder(Protocol):
     ) -> None:
         """A message has left its queue, or has been lost from it."""
 
+    def cut(self, output: Output) -> None:
+        """A link went down; its queue starts anew when it comes back."""
+
 
 class Kernel:
     """Runs a network until nothing is left to do."""
@@ -72,11 +75,14 @@ class Kernel:
         self._controls = 0
         self._traffic: Traffic
 
-    def control(self, time: int, action: Callable[[int], None]) -> None:
-        """Have `action` called at `time`, before anything else that happens then."""
+    def control(self, time: int, action: Callable[[int], None], *, first: bool = False) -> None:
+        """Have `action` called at `time`, before anything that stations do then.
+
+        The end of a window comes `first`: what else happens then belongs to the next one.
+        """
         self._controls += 1
         # Later controls get higher ranks, and all are below those of the network.
-        heappush(self._agenda, (time, self._controls - (1 << 60), action))
+        heappush(self._agenda, (time, self._controls - (1 << (61 if first else 60)), action))
 
     def interrupt(self) -> None:
         """Have `run` raise KeyboardInterrupt before it does anything else."""
@@ -84,7 +90,7 @@ class Kernel:
         def stop(_: int) -> None:
             raise KeyboardInterrupt
 
-        heappush(self._agenda, (-1, -(1 << 61), stop))
+        heappush(self._agenda, (-1, -(1 << 62), stop))
 
     @property
     def idle(self) -> bool:
@@ -236,6 +242,7 @@ class Kernel:
         heapify(self._agenda)
         waiting, output.waiting = list(output.waiting), type(output.waiting)()
         output.source.unsettled -= len(waiting)
+        output.cut += len(gone) + len(waiting)
         output.free_at = min(output.free_at, now)
         output.slot_start = min(output.slot_start, now)
         for _, _, copy in sorted(gone, key=lambda entry: entry[0]):
@@ -244,3 +251,5 @@ class Kernel:
             if self._recorder is not None:
                 self._recorder.message(output, each.copy, each.enqueued_ns, None, each.ahead, "cut")
             self._traffic.lost(output, each.copy, now)
+        if self._recorder is not None:
+            self._recorder.cut(output)

@@ -171,8 +171,9 @@ class Laws:
 
     def conserved(self, now: int) -> None:
         """Check at the end of a run that no copy has vanished or come from nowhere."""
-        put_on = sum(output.messages - output.dropped for output in self._network.outputs)
-        queued = sum(len(output.waiting) for output in self._network.outputs)
+        outputs = self._network.outputs
+        put_on = sum(output.messages - output.dropped - output.cut for output in outputs)
+        queued = sum(len(output.waiting) for output in outputs)
         if queued or put_on + self._from_clients != sum(self._taken_in):
             detail = (
                 f"{put_on:,} copies on queues and {self._from_clients:,} from clients, "

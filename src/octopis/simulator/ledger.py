@@ -131,9 +131,9 @@ class Ledger:
         for output in self._network.outputs:
             counts = output.subscription_messages, output.messages - output.subscription_messages
             ends = output.source.index, output.target.index, int(output.is_icol)
-            self._rows.add(
-                "links", (*ends, *counts, output.longest, output.waited_ns, output.dropped)
-            )
+            lost = output.dropped, output.cut
+            row = (*ends, *counts, output.longest, output.waited_ns, *lost)
+            self._rows.add("links", row)
         self._rows.flush()
 
     def _close(self, audience: Audience) -> None:

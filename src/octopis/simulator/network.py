@@ -34,6 +34,7 @@ class Output:
         "arrival_rank",
         "back",
         "behind",
+        "cut",
         "dropped",
         "first_dropped_ns",
         "free_at",
@@ -78,6 +79,7 @@ class Output:
         self.waited_ns = 0
         self.queue_length_max = 0
         self.dropped = 0
+        self.cut = 0
         self.first_dropped_ns = -1
 
     @property

@@ -38,7 +38,8 @@ class Windows:
         """Sample the kernel's queues until it is idle; `claimed` where real brokers run."""
         self._kernel = kernel
         self._claimed = claimed
-        kernel.control((now // self._window_ns + 1) * self._window_ns, self._close)
+        end = (now // self._window_ns + 1) * self._window_ns
+        kernel.control(end, self._close, first=True)
 
     def entered(self, output: Output, now: int) -> None:  # noqa: ARG002 - counted in this window
         """Count a message that is put on a queue."""
@@ -58,8 +59,8 @@ class Windows:
             self._leaves[output.index] = left
         self._ledger.message(output, copy, enqueued, left, ahead, fate)
 
-    def forget(self, output: Output) -> None:
-        """Forget a queue whose link was cut."""
+    def cut(self, output: Output) -> None:
+        """Forget a queue whose link went down."""
         for counts in (self._lengths, self._in, self._out, self._leaves):
             counts.pop(output.index, None)
 
@@ -87,4 +88,4 @@ class Windows:
         self._in.clear()
         self._out.clear()
         if not self._kernel.idle:
-            self._kernel.control(now + self._window_ns, self._close)
+            self._kernel.control(now + self._window_ns, self._close, first=True)

@@ -96,6 +96,7 @@ LINKS = pa.schema(
         ("queue_length_max", pa.int64()),
         ("waited_ns", pa.int64()),
         ("dropped", pa.int64()),
+        ("cut", pa.int64()),
     ]
 )
 
