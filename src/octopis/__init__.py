@@ -1,3 +1,5 @@
 """OctopiS: content-based publish/subscribe whose brokers route around congestion."""
 
-__version__ = "0.1.0"
+from octopis.version import __version__
+
+__all__ = ["__version__"]
