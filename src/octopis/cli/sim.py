@@ -88,7 +88,6 @@ def example(  # noqa: PLR0913, PLR0917 - each is an option of the command
         seed=seed,
     )
     write_example(plan, out)
-    read_scenario(out)  # what was asked for may still make no sense: say so now, not at the run
     output.say(f"Scenario: {out}. Next: octopis sim run {out}")
 
 

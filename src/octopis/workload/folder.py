@@ -73,7 +73,11 @@ def write_scenario(
     publishers: pa.Table,
     notifications: pa.Table,
 ) -> None:
-    """Write a scenario into a folder that is new or empty."""
+    """Write a scenario into a folder that is new or empty.
+
+    Raises an error, and writes nothing, where the document makes no sense.
+    """
+    parse_scenario(document, str(folder / DOCUMENT))
     if folder.exists() and any(folder.iterdir()):
         raise InvalidConfiguration(f"{folder} is not empty: choose another folder, or remove it")
     folder.mkdir(parents=True, exist_ok=True)
