@@ -77,9 +77,9 @@ def write_scenario(
 
     Raises an error, and writes nothing, where the document makes no sense.
     """
-    parse_scenario(document, str(folder / DOCUMENT))
     if folder.exists() and any(folder.iterdir()):
         raise InvalidConfiguration(f"{folder} is not empty: choose another folder, or remove it")
+    parse_scenario(document, str(folder / DOCUMENT))
     folder.mkdir(parents=True, exist_ok=True)
     pq.write_table(subscriptions, folder / SUBSCRIPTIONS, compression="zstd")
     pq.write_table(publishers, folder / PUBLISHERS, compression="zstd")
