@@ -36,6 +36,7 @@ class Flight(msgspec.Struct, gc=False):
     """Brokers with a subscriber that wants it."""
     accepted_ns: int = -1
     completed_ns: int = -1
+    """When the last of its copies so far was taken in: not always the last that was worked on."""
     outstanding: int = 1
     """Copies that are queued, under way or waiting to be taken in."""
     copies: int = 0

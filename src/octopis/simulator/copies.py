@@ -15,6 +15,9 @@ class Spread(msgspec.Struct, gc=False):
     host: Station
     subscribed_ns: int
     settled_ns: int = 0
+    """When the last broker so far has stored it."""
+    completed_ns: int = 0
+    """When the last of its copies so far was taken in, also one that came too late to be stored."""
     outstanding: int = 1
     """Copies that are queued, under way or waiting to be taken in."""
     copies: int = 0

@@ -103,6 +103,7 @@ class RealBrokers:
             effects = broker.client_publishes("publisher", 0, [notification])
         else:
             effects = broker.messages_arrived(output.source.broker, [copy.message])
+        flight.completed_ns = max(flight.completed_ns, now)
         flight.matching_ns += self._priced.matching_ns(station, copy)
         self._deliver(station, effects, flight, copy.hops, now)
         self._excuse(station, output, copy)
@@ -158,6 +159,7 @@ class RealBrokers:
             spread.duplicates += broker.counters.duplicates - duplicates
         made = self._enqueue(station, effects, copy.hops + 1, now)
         if spread is not None:
+            spread.completed_ns = max(spread.completed_ns, now)
             spread.copies += made
             spread.outstanding += made - 1
             if not spread.outstanding:

@@ -46,6 +46,7 @@ class IdentifiedNotifying(Notifying):
         bids = flight.targets if output is None else copy.mask
         if output is None:
             flight.accepted_ns = now
+        flight.completed_ns = max(flight.completed_ns, now)
         flight.matching_ns += self.matching_ns(station, copy)
         if bids & station.bit:
             flight.audience.reach(flight.row, station.index, now, copy.hops)

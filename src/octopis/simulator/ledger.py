@@ -60,7 +60,7 @@ class Ledger:
     def settled(self, spread: Spread, now: int) -> None:
         """The last copy of a subscription has arrived."""
         self._laws.settled(spread)
-        self.last_ns = max(self.last_ns, now)
+        self.last_ns = max(self.last_ns, spread.completed_ns, now)
         self.subscriptions += 1
         self.duplicates += spread.duplicates
         if self._rows.wanted("subscriptions"):
@@ -79,8 +79,8 @@ class Ledger:
 
     def completed(self, flight: Flight, now: int) -> None:
         """The last copy of a notification has arrived."""
-        flight.completed_ns = now
-        self.last_ns = max(self.last_ns, now)
+        flight.completed_ns = max(flight.completed_ns, now)
+        self.last_ns = max(self.last_ns, flight.completed_ns)
         self.notifications += 1
         audience = flight.audience
         audience.under_way -= 1
@@ -164,7 +164,7 @@ class Ledger:
 
     def _publications(self, audience: Audience, deliveries: np.ndarray) -> None:
         for flight, count in zip(audience.flights, deliveries.tolist(), strict=True):
-            if flight.completed_ns >= 0:
+            if not flight.outstanding:
                 who = flight.publisher, flight.sequence, flight.host.index
                 times = flight.intended_ns, flight.accepted_ns, flight.completed_ns
                 row = (*who, *times, flight.copies, count, flight.matching_ns)

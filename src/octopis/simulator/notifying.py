@@ -48,6 +48,8 @@ class Notifying:
         """Note a notification at a broker, and deliver it to local clients if they want it."""
         if not hops:
             flight.accepted_ns = now
+        if now > flight.completed_ns:  # noqa: PLR1730 - millions of times, and max is slower
+            flight.completed_ns = now
         flight.matching_ns += self._matching_ns
         if flight.targets & station.bit:
             flight.audience.reach(flight.row, station.index, now, hops)

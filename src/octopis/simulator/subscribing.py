@@ -39,6 +39,7 @@ class _Subscribing:
             for way in ways:
                 way.subscription_messages += 1
                 self._kernel.send(way, onward, now)
+        spread.completed_ns = max(spread.completed_ns, now)
         spread.copies += len(ways)
         spread.outstanding += len(ways) - 1
         if not spread.outstanding:
