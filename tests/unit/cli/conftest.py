@@ -1,9 +1,12 @@
 import sys
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from octopis.cli.main import main
+from octopis.workload.folder import Scenario, read_scenario
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -20,3 +23,22 @@ def octopis(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         return int(stopped.value.code or 0), printed.out, printed.err
 
     return run_main
+
+
+@pytest.fixture
+def sim(octopis: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run `octopis sim`, in a folder that is empty at first."""
+    monkeypatch.chdir(tmp_path)
+    return partial(octopis, "sim")
+
+
+@pytest.fixture
+def example(sim: Run) -> Callable[..., Scenario]:
+    """Make a scenario in the folder `scenario`, and return it."""
+
+    def make(*words: str) -> Scenario:
+        status, _, error = sim("example", "--out", "scenario", *words)
+        assert (status, error) == (0, "")
+        return read_scenario(Path("scenario"))
+
+    return make

@@ -1,0 +1,427 @@
+"""Every law is broken on purpose in what it watches over, and caught by that law and no other.
+
+What is broken is the traffic, the kernel, the queues' status, the index or a real broker, never the
+laws. Each sabotage does one wrong thing, once: with the second notification, or with the second
+subscription.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from heapq import heapify, heappush
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from octopis.errors import LawViolated
+from octopis.filters.operands import Attributes
+from octopis.matching import BitsetIndex
+from octopis.model import BrokerId
+from octopis.routing import Algorithm, Broker, Deliver, Effect, Message, Reason, Routed
+from octopis.routing.messages import Subscribe
+from octopis.simulator.audience import Flight
+from octopis.simulator.copies import Copy, Spread
+from octopis.simulator.core import InFlight
+from octopis.simulator.identified import IdentifiedNotifying
+from octopis.simulator.kernel import Kernel
+from octopis.simulator.network import Output, Station
+from octopis.simulator.queue_status import QueueStatus
+from octopis.simulator.replay import moments_before, read_evidence
+from octopis.simulator.run import run
+from octopis.simulator.static import StaticNotifying
+from octopis.simulator.subscribing import FloodSubscribing, TwoStepSubscribing
+from octopis.trace import Level, read_summary
+from octopis.workload.folder import read_scenario
+from support.overlays import A0, A1, A2, B0, B1, B2, C0, C1, C2
+from support.simulations import MS, Publishes, Setup, Subscribes, written
+
+SETUP = Setup(
+    subscribers=(
+        Subscribes("c,0"),
+        Subscribes("a,0", "x = 9", 20 * MS),
+        Subscribes("b,1", at_ns=40 * MS),
+    ),
+    publications=tuple(Publishes("a,0", number * MS, number) for number in range(5)),
+    seed=13,
+)
+BEGIN_NS = 50 * MS
+SECOND = ("a,0", 1)
+
+
+def is_second(copy: Copy) -> bool:
+    """Tell whether this is a copy of the second notification, or of the second subscription."""
+    subject = copy.subject
+    return subject.number == 1 if isinstance(subject, Spread) else subject.sequence == 1
+
+
+# Notifications
+
+
+class SendsBack(StaticNotifying):
+    def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:
+        if is_second(copy) and output is not None and station.broker == B0:
+            copy.subject.outstanding += 1
+            self._send(output.back, one_hop_on(copy), now)
+        super().serve(station, output, copy, now)
+
+
+def one_hop_on(copy: Copy) -> Copy:
+    return Copy(copy.subject, copy.hops + 1, copy.send_ns, copy.reason, copy.mask)
+
+
+class SendsIdentificationBack(IdentifiedNotifying):
+    def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:
+        if is_second(copy) and output is not None and copy.hops < 4:
+            copy.subject.outstanding += 1
+            self._send(output.back, one_hop_on(copy), now)
+        super().serve(station, output, copy, now)
+
+
+class DeliversTwice(StaticNotifying):
+    def _take_in(self, flight: Flight, station: Station, hops: int, now: int) -> None:
+        super()._take_in(flight, station, hops, now)
+        if flight.sequence == 1 and station.broker == C0:
+            flight.audience.reach(flight.row, station.index, now, hops)
+
+
+class DeliversToAnybody(StaticNotifying):
+    def _take_in(self, flight: Flight, station: Station, hops: int, now: int) -> None:
+        super()._take_in(flight, station, hops, now)
+        if flight.sequence == 1 and station.broker == B0:
+            flight.audience.reach(flight.row, station.index, now, hops)
+
+
+class OmitsCopy(StaticNotifying):
+    def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:
+        if is_second(copy) and station.broker == B0:
+            self._take_in(copy.subject, station, copy.hops, now)
+            self._served(copy.subject, 0, now)
+        else:
+            super().serve(station, output, copy, now)
+
+
+DETOUR = {A0: A1, A1: A2, A2: B2, B2: C2, C2: C1, C1: B1, B1: B0, B0: C0}
+"""To all targets without seeing a broker twice, and far longer than any shortest path."""
+
+
+class TakesDetour(StaticNotifying):
+    def __init__(self, kernel: Kernel, *others: object) -> None:
+        super().__init__(kernel, *others)
+        self._output = kernel.network.output
+
+    def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:
+        if not is_second(copy):
+            super().serve(station, output, copy, now)
+            return
+        self._take_in(copy.subject, station, copy.hops, now)
+        following = DETOUR.get(station.broker)
+        if following is not None:
+            self._send(self._output(station.broker, following), one_hop_on(copy), now)
+        self._served(copy.subject, int(following is not None), now)
+
+
+class CopyVanishes(Kernel):
+    def _give_slot(self, output: Output, copy: Copy, start: int) -> None:
+        super()._give_slot(output, copy, start)
+        if is_flight(copy) and is_second(copy) and output.target.broker == C0:
+            self._agenda[:] = [entry for entry in self._agenda if entry[2] is not copy]
+            heapify(self._agenda)
+
+
+class CopyComesFromNowhere(Kernel):
+    def send(self, output: Output, copy: Copy, now: int) -> None:
+        if is_flight(copy) and is_second(copy) and output.target.broker == C0:
+            heappush(self._agenda, (now + output.latency_ns, output.arrival_rank, copy))
+        else:
+            super().send(output, copy, now)
+
+
+def is_flight(copy: Copy) -> bool:
+    return isinstance(copy.subject, Flight)
+
+
+class CountsEntriesTwice(QueueStatus):
+    __slots__ = ()
+
+    def entered(self, now: int) -> None:
+        super().entered(now)
+        if BEGIN_NS < now < BEGIN_NS + MS:
+            self.entering += 1
+
+
+class MissesDepartures(QueueStatus):
+    __slots__ = ()
+
+    def settle(self, now: int) -> None:
+        before = self.queue_length
+        super().settle(now)
+        if now > BEGIN_NS:
+            self.queue_length = max(before, self.queue_length)
+
+
+# Subscriptions
+
+
+class SendsSubscriptionTwice(TwoStepSubscribing):
+    def _spread(self, copy: Copy, ways: list[Output], now: int) -> None:
+        again = [way for way in ways if is_second(copy) and way.target.broker == C0]
+        super()._spread(copy, ways + again, now)
+
+
+class ForgetsWhatItReceived(FloodSubscribing):
+    def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:
+        if is_second(copy) and station.broker == B1:
+            self._received[1] = self._received.get(1, 0) & ~station.bit
+        super().serve(station, output, copy, now)
+
+
+class SkipsBroker(TwoStepSubscribing):
+    def _spread(self, copy: Copy, ways: list[Output], now: int) -> None:
+        kept = [way for way in ways if not (is_second(copy) and way.target.broker == C1)]
+        super()._spread(copy, kept, now)
+
+
+class FloodSkipsBroker(FloodSubscribing):
+    def _spread(self, copy: Copy, ways: list[Output], now: int) -> None:
+        kept = [way for way in ways if not (is_second(copy) and way.target.broker == C1)]
+        super()._spread(copy, kept, now)
+
+
+class SpreadsOnDetour(TwoStepSubscribing):
+    """From a,0 to b,0 through the next cluster."""
+
+    def __init__(self, kernel: Kernel, *others: object) -> None:
+        super().__init__(kernel, *others)
+        output = kernel.network.output
+        self._detour = {A0: [output(A0, A1)], A1: [output(A1, B1)], B1: [output(B1, B0)]}
+
+    def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:
+        if is_second(copy):
+            self._ledger.stored(copy.subject, station, now, copy.hops)
+            self._spread(copy, self._detour.get(station.broker, []), now)
+        else:
+            super().serve(station, output, copy, now)
+
+
+# The index
+
+
+class MissesMatch(BitsetIndex):
+    def match_numbers(self, batch: Sequence[Attributes]) -> tuple[np.ndarray, np.ndarray]:
+        rows, numbers = super().match_numbers(batch)
+        keep = ~((rows == 1) & (numbers == 0))
+        return rows[keep], numbers[keep]
+
+
+class FindsTooMuch(BitsetIndex):
+    def match_numbers(self, batch: Sequence[Attributes]) -> tuple[np.ndarray, np.ndarray]:
+        rows, numbers = super().match_numbers(batch)
+        return np.append(rows, 1), np.append(numbers, 1)
+
+
+# Real brokers
+
+
+def routes_second(messages: Sequence[Message]) -> bool:
+    first = messages[0]
+    if not isinstance(first, Routed):
+        return False
+    assert isinstance(first.notification, InFlight)
+    return first.notification.flight.sequence == 1
+
+
+class Crooked(Broker):
+    """A broker that does something wrong with the second notification."""
+
+    def messages_arrived(self, link: BrokerId, messages: Sequence[Message]) -> list[Effect]:
+        if not routes_second(messages):
+            return super().messages_arrived(link, messages)
+        return self.do_wrong(link, messages, super().messages_arrived)
+
+    def do_wrong(self, link, messages, do_right) -> list[Effect]:
+        raise NotImplementedError
+
+
+class BrokerSendsBack(Crooked):
+    def do_wrong(self, link, messages, do_right) -> list[Effect]:
+        if self.id == B0:
+            self._outbox.send(link, messages[0], Reason.MATCH)
+        return do_right(link, messages)
+
+
+class BrokerIgnores(Crooked):
+    def do_wrong(self, link, messages, do_right) -> list[Effect]:
+        return [] if self.id == B0 else do_right(link, messages)
+
+
+class BrokerDeliversTwice(Crooked):
+    def do_wrong(self, link, messages, do_right) -> list[Effect]:
+        effects = do_right(link, messages)
+        return effects + [each for each in effects if isinstance(each, Deliver)]
+
+
+class BrokerDeliversToAnybody(Crooked):
+    def do_wrong(self, link, messages, do_right) -> list[Effect]:
+        effects = do_right(link, messages)
+        if self.id == C0:
+            effects.append(Deliver("c1", messages[0].notification, ["s1"]))
+        return effects
+
+
+class BrokerDeliversToFew(Crooked):
+    def do_wrong(self, link, messages, do_right) -> list[Effect]:
+        effects = do_right(link, messages)
+        for each in effects:
+            if isinstance(each, Deliver) and self.id == B1:
+                each.subscriptions.pop()
+        return effects
+
+
+class BrokerMiscounts(Broker):
+    """Puts a message more into its Link Status Table, and nowhere else."""
+
+    def client_publishes(self, client: str, request: int, *others: object) -> list[Effect]:
+        self.link_status.entered(B0)
+        return super().client_publishes(client, request, *others)
+
+
+class BrokerMissesWindow(Broker):
+    def window_elapsed(self) -> list[Effect]:
+        return [] if self.id == C0 else super().window_elapsed()
+
+
+class BrokerKeepsSubscription(Broker):
+    """Does not pass the second subscription on."""
+
+    def messages_arrived(self, link: BrokerId, messages: Sequence[Message]) -> list[Effect]:
+        first = messages[0]
+        if self.id == B0 and isinstance(first, Subscribe) and first.subscription.id == "s1":
+            return []
+        return super().messages_arrived(link, messages)
+
+
+@dataclass(frozen=True)
+class Sabotage:
+    """What is put in place of what, and what must come of it."""
+
+    culprit: type
+    place: str
+    law: str
+    broker: str | None
+    """None where the law is about the whole overlay."""
+    detail: str = ""
+    algorithm: Algorithm = Algorithm.SNR
+    about: str = ""
+    level: Level = Level.DELIVERIES
+
+    @property
+    def real_brokers(self) -> bool:
+        return issubclass(self.culprit, Broker)
+
+
+SIMULATION = "octopis.simulator.simulation."
+STATIC, FLOOD = SIMULATION + "StaticNotifying", SIMULATION + "FloodSubscribing"
+TWO_STEP, KERNEL = SIMULATION + "TwoStepSubscribing", SIMULATION + "Kernel"
+IDENTIFIED = SIMULATION + "IdentifiedNotifying"
+STATUS = "octopis.simulator.network.QueueStatus"
+INDEX = "octopis.simulator.audience.BitsetIndex"
+BROKER = "octopis.simulator.core.RealBrokers.make"
+BID = Algorithm.BID
+SABOTAGES = [
+    Sabotage(SendsBack, STATIC, "no loop", "a,0", "second copy", about="second"),
+    Sabotage(BrokerSendsBack, BROKER, "no loop", "a,0", "second copy", about="second"),
+    Sabotage(
+        SendsIdentificationBack, IDENTIFIED, "no loop", "b,0", "came again", BID, about="second"
+    ),
+    Sabotage(DeliversTwice, STATIC, "no duplicate", "c,0", "delivered twice", about="second"),
+    Sabotage(BrokerDeliversTwice, BROKER, "no duplicate", "c,0", "delivered twice", about="second"),
+    Sabotage(OmitsCopy, STATIC, "nothing lost", "c,0", "got nothing", about="second"),
+    Sabotage(BrokerIgnores, BROKER, "nothing lost", "c,0", "got nothing", about="second"),
+    Sabotage(BrokerDeliversToFew, BROKER, "nothing lost", "b,1", "got nothing", about="second"),
+    Sabotage(DeliversToAnybody, STATIC, "only matches", "b,0", "nobody wants it", about="second"),
+    Sabotage(
+        BrokerDeliversToAnybody, BROKER, "only matches", "c,0", "does not want it", about="second"
+    ),
+    Sabotage(TakesDetour, STATIC, "path bounds", "c,2", "a path of 4 links", about="second"),
+    Sabotage(CopyVanishes, KERNEL, "conservation", None, "taken in"),
+    Sabotage(CopyComesFromNowhere, KERNEL, "conservation", None, "taken in"),
+    Sabotage(CountsEntriesTwice, STATUS, "link status", "a,0", "Q_in", level=Level.FULL),
+    Sabotage(MissesDepartures, STATUS, "link status", "a,0", "length", level=Level.FULL),
+    Sabotage(BrokerMiscounts, BROKER, "link status", "a,0", "towards B(b, 0)", level=Level.FULL),
+    Sabotage(BrokerMissesWindow, BROKER, "link status", "c,0", "Q_in", level=Level.FULL),
+    Sabotage(SendsSubscriptionTwice, TWO_STEP, "no duplicate", "c,0", "stored twice", about="s1"),
+    Sabotage(ForgetsWhatItReceived, FLOOD, "no duplicate", "b,1", "stored twice", BID, "s1"),
+    Sabotage(SkipsBroker, TWO_STEP, "nothing lost", "c,1", "not stored here", about="s1"),
+    Sabotage(FloodSkipsBroker, FLOOD, "nothing lost", "c,1", "not stored here", BID, "s1"),
+    Sabotage(BrokerKeepsSubscription, BROKER, "nothing lost", "b,0", "not stored", about="s1"),
+    Sabotage(SpreadsOnDetour, TWO_STEP, "path bounds", "b,0", "the distance is 1", about="s1"),
+    Sabotage(MissesMatch, INDEX, "nothing lost", "c,0", "the filter of s0", about="second"),
+    Sabotage(FindsTooMuch, INDEX, "only matches", "a,0", "the filter of s1", about="second"),
+]
+
+
+def with_algorithm(sabotage: Sabotage) -> Setup:
+    return replace(SETUP, algorithm=sabotage.algorithm)
+
+
+@pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda each: each.culprit.__name__)
+def test_sabotage_is_caught_by_its_law(
+    sabotage: Sabotage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sabotage.place, sabotage.culprit)
+    scenario = written(with_algorithm(sabotage), tmp_path / "scenario")
+    with pytest.raises(LawViolated) as caught:
+        run(scenario, tmp_path / "trace", level=sabotage.level, real_brokers=sabotage.real_brokers)
+    found = caught.value
+    assert (found.law, found.seed) == (sabotage.law, 13)
+    assert found.broker == (sabotage.broker or SETUP.scot.broker(found.broker).short)
+    assert sabotage.detail in found.detail
+    assert found.notification == (SECOND if sabotage.about == "second" else None)
+    assert found.subscription == ("s1" if sabotage.about == "s1" else None)
+    begin_ns = 20 * MS if sabotage.about == "s1" else BEGIN_NS
+    assert begin_ns <= found.time_ns <= begin_ns + 50 * MS
+    for fact in (found.law, found.broker, "seed 13", f"{found.time_ns / 1e9:.9f} s"):
+        assert fact in str(found)
+    summary = read_summary(tmp_path / "trace")
+    assert (summary.state, summary.reason) == ("violated", str(found))
+
+
+@pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda each: each.culprit.__name__)
+def test_evidence_leads_to_the_same_violation_again(
+    sabotage: Sabotage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sabotage.place, sabotage.culprit)
+    scenario = written(with_algorithm(sabotage), tmp_path / "scenario")
+    with pytest.raises(LawViolated) as caught:
+        run(scenario, tmp_path / "trace", level=sabotage.level, real_brokers=sabotage.real_brokers)
+    evidence = read_evidence(tmp_path / "trace")
+    again = read_scenario(Path(evidence.scenario))
+    assert again.digest == evidence.scenario_digest
+    with pytest.raises(LawViolated) as repeated:
+        run(again, tmp_path / "again", level=Level.FULL, real_brokers=evidence.real_brokers)
+    assert str(repeated.value) == str(caught.value)
+    assert read_evidence(tmp_path / "again") == evidence
+    assert moments_before(tmp_path / "again", evidence, last_ms=60)
+
+
+@pytest.mark.parametrize("algorithm", Algorithm)
+@pytest.mark.parametrize("real_brokers", [False, True])
+def test_without_sabotage_no_law_is_violated(
+    algorithm: Algorithm, real_brokers: bool, tmp_path: Path
+):
+    scenario = written(replace(SETUP, algorithm=algorithm), tmp_path / "scenario")
+    summary = run(scenario, tmp_path / "trace", level=Level.FULL, real_brokers=real_brokers)
+    assert (summary.state, summary.begin_ns) == ("complete", BEGIN_NS)
+    assert (summary.deliveries, summary.deliveries_lost) == (10, 0)
+
+
+def test_every_law_is_broken_somewhere():
+    assert {sabotage.law for sabotage in SABOTAGES} == {
+        "no loop",
+        "path bounds",
+        "no duplicate",
+        "nothing lost",
+        "only matches",
+        "conservation",
+        "link status",
+    }

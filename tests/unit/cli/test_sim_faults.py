@@ -1,0 +1,141 @@
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from octopis.trace import Level, read_summary
+from octopis.workload.folder import read_scenario
+from support.sim_command import BURST, SMALL, assert_consistent, edit, facts, queue_of
+from support.simulations import rows
+
+
+def feed_ends_ns(trace: Path) -> dict[str, int]:
+    """Return for every subscription when it got the high-rate publisher's last notification."""
+    feed = [row for row in rows(trace, "deliveries") if row["publisher"] == "hrp"]
+    return {row["subscription"]: row["delivered_ns"] for row in feed}
+
+
+class TestFaults:
+    @pytest.fixture
+    def way_out(self, example) -> tuple[str, str]:
+        """Make a scenario with a high-rate publisher; return a link that its notifications take."""
+        scenario = example(*BURST)
+        (host,) = [each.broker for each in scenario.publishers if each.high_rate]
+        return host.short, scenario.topology.scot.secondary_neighbours(host)[0].short
+
+    def test_slow_link_delays_and_loses_nothing(self, sim, way_out: tuple[str, str]):
+        link = ":".join(way_out)
+        sim("example", "--out", "slowed", *BURST, "--slow", f"{link}:50:5000:6000")
+        sim("run", "scenario", "--out", "before")
+        sim("run", "slowed", "--out", "after")
+        before, after = read_summary(Path("before")), read_summary(Path("after"))
+        assert (after.deliveries, after.deliveries_lost) == (before.deliveries, 0)
+        assert (
+            queue_of(Path("after"), *way_out)["waited_ns"]
+            > 5 * queue_of(Path("before"), *way_out)["waited_ns"]
+        )
+
+        fast, slow = feed_ends_ns(Path("before")), feed_ends_ns(Path("after"))
+        later = {name for name in fast if slow[name] > fast[name]}
+        assert later
+        assert later < set(fast), "those who are not behind the link do not wait"
+
+    def test_dynamic_routing_goes_around_a_slow_link(self, sim, way_out: tuple[str, str]):
+        link = ":".join(way_out)
+        sim("example", "--out", "slowed", *BURST, "--slow", f"{link}:50:5000:6000")
+        sim("run", "slowed", "--out", "snr")
+        _, printed, _ = sim("run", "slowed", "--out", "dnr", "--algorithm", "dnr")
+        snr, dnr = read_summary(Path("snr")), read_summary(Path("dnr"))
+        assert (dnr.deliveries, dnr.deliveries_lost) == (snr.deliveries, 0)
+        assert (
+            queue_of(Path("dnr"), *way_out)["waited_ns"]
+            < queue_of(Path("snr"), *way_out)["waited_ns"]
+        )
+        cases = ", ".join(f"{name}: {count:,}" for name, count in dnr.dnr_cases.items())
+        assert facts(printed)["cases of dynamic routing"] == cases
+
+    @pytest.mark.parametrize("level", Level)
+    def test_cut_link_loses_deliveries_and_says_so(
+        self, sim, way_out: tuple[str, str], level: Level
+    ):
+        link = ":".join(way_out)
+        sim("example", "--out", "cut", *BURST, "--cut", f"{link}:5050:5150")
+        sim("run", "scenario", "--out", "before")
+        words = ("run", "cut", "--out", "after", "--level", level.value)
+        status, printed, error = sim(*words)
+        assert (status, error) == (0, "")
+        before, after = read_summary(Path("before")), read_summary(Path("after"))
+        assert after.state == "complete"
+        assert after.notifications == before.notifications
+        assert 0 < after.deliveries_lost < before.deliveries
+        assert after.deliveries + after.deliveries_lost == before.deliveries
+        told = facts(printed)
+        assert told["deliveries lost"] == f"{after.deliveries_lost:,}"
+        assert told["IMs of links that came back"] == str(after.sync_ims) != "0"
+
+    def test_link_that_is_cut_after_the_last_message_loses_nothing(self, sim, example):
+        example(*SMALL, "--cut", "a,0:b,0:600000:600001")
+        sim("run", "scenario", "--out", "trace")
+        summary = read_summary(Path("trace"))
+        assert (summary.state, summary.deliveries_lost) == ("complete", 0)
+
+
+class TestQueueBounds:
+    def test_bound_that_is_reached_is_reported_with_what_the_policy_did(self, sim, example):
+        example(*BURST, "--queue-capacity", "20")
+        edit('"drop_newest"', '"drop_oldest"')
+        status, printed, error = sim("run", "scenario", "--out", "trace")
+        assert (status, error) == (0, "")
+        summary = read_summary(Path("trace"))
+        assert summary.queue_bounds
+        for bound in summary.queue_bounds:
+            assert bound.policy == "drop_oldest"
+            assert (
+                bound.dropped == queue_of(Path("trace"), bound.source, bound.target)["dropped"] > 0
+            )
+            assert summary.begin_ns < bound.first_ns < summary.end_ns
+            assert (
+                f"The queue from {bound.source} to {bound.target} reached its bound "
+                f"{bound.first_ns / 1e9:,.3f} s into the run; drop_oldest took away "
+                f"{bound.dropped:,} messages.\n"
+            ) in printed
+        assert facts(printed)["deliveries lost"] == f"{summary.deliveries_lost:,}" != "0"
+
+    def test_bound_is_in_the_json_too(self, sim, example):
+        example(*BURST, "--queue-capacity", "20")
+        edit('"drop_newest"', '"drop_oldest"')
+        told = json.loads(sim("run", "scenario", "--out", "trace", "--json")[1])
+        assert told["queue_bounds"]
+        keys = {"source", "target", "first_ns", "policy", "dropped"}
+        assert all(bound.keys() == keys for bound in told["queue_bounds"])
+
+    def test_queue_with_room_reports_nothing(self, sim, example):
+        example(*BURST)
+        _, printed, _ = sim("run", "scenario", "--out", "trace")
+        assert "reached its bound" not in printed
+        assert read_summary(Path("trace")).queue_bounds == []
+
+    def test_policy_may_be_to_stop_and_leaves_a_partial_trace(self, sim, example):
+        example(*BURST, "--queue-capacity", "20")
+        edit('"drop_newest"', '"stop"')
+        status, printed, error = sim("run", "scenario", "--out", "trace")
+        assert (status, printed) == (1, "")
+        assert error.startswith("octopis: the output queue from B(")
+        assert "reached its bound of 20 messages at " in error
+        assert error.endswith('s of virtual time, and queues.policy is "stop"\n')
+        summary = read_summary(Path("trace"))
+        assert summary.state == "partial"
+        assert f"octopis: {summary.reason}\n" == error
+        assert_consistent(Path("trace"), read_scenario(Path("scenario")), summary)
+
+    def test_subscription_that_finds_no_room_ends_the_run_with_what_to_do(self, sim, example):
+        example(*SMALL, "--queue-capacity", "1")
+        path = Path("scenario/subscriptions.parquet")
+        rows = [row | {"subscribe_ns": 0} for row in pq.read_table(path).to_pylist()]
+        pq.write_table(pa.Table.from_pylist(rows), path)
+        status, printed, error = sim("run", "scenario", "--out", "trace")
+        assert (status, printed) == (1, "")
+        assert "a subscription was dropped: raise queues.capacity_messages" in error
+        assert read_summary(Path("trace")).state == "partial"
