@@ -32,7 +32,7 @@ def print_table(
 ) -> None:
     """Print `rows` under `columns`; numbers stand to the right."""
     lines = [tuple(row) for row in rows]
-    table = Table(title=title, title_justify="left", caption=caption or None, box=None)
+    table = Table(title=escape(title), title_justify="left", caption=caption or None, box=None)
     table.title_style, table.caption_style, table.caption_justify = "bold", "dim", "left"
     for position, column in enumerate(columns):
         numeric = bool(lines) and all(isinstance(line[position], int | float) for line in lines)
@@ -44,7 +44,7 @@ def print_table(
 
 def print_facts(title: str, facts: Iterable[tuple[str, object]]) -> None:
     """Print names and values, one pair a line."""
-    table = Table(title=title, title_justify="left", box=None, show_header=False)
+    table = Table(title=escape(title), title_justify="left", box=None, show_header=False)
     table.title_style = "bold"
     table.add_column(style="cyan")
     table.add_column()

@@ -1,5 +1,6 @@
 """`octopis sim`: run overlays in virtual time."""
 
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -74,7 +75,7 @@ def example(  # noqa: PLR0913, PLR0917 - each is an option of the command
     """Write a scenario of stock quotes: subscribers of 2% of them, placed at random."""
     plan = Plan(
         routing=RoutingOptions(algorithm, congestion_threshold, window_ms),
-        name=out.name,
+        name=out.resolve().name,
         topology=load(topology),
         profile=_profile(profile),
         queues=QueueOptions(queue_capacity),
@@ -111,13 +112,13 @@ def run_scenario(  # noqa: PLR0913, PLR0917 - each is an option of the command
 ) -> None:
     """Run a scenario in virtual time and leave its trace."""
     loaded = _with_algorithm(read_scenario(scenario), algorithm)
-    name = f"{loaded.document.scenario.name}-{loaded.document.routing.algorithm.value}"
-    folder = out or Path("out/sim") / name
+    folder = out or _usual_folder(loaded)
     try:
         with progress_bar() as progress:
             summary = run(loaded, folder, level=level, real_brokers=real_brokers, progress=progress)
     except KeyboardInterrupt:
-        sys.stderr.write(f"octopis: a partial trace, marked as such, is in {folder}\n")
+        if folder.exists():
+            sys.stderr.write(f"octopis: a partial trace, marked as such, is in {folder}\n")
         raise
     except LawViolated:
         sys.stderr.write(f"octopis: to see the moments before, octopis sim replay {folder}\n")
@@ -142,8 +143,13 @@ def replay(
     as_json: output.JsonFlag = False,
 ) -> None:
     """Run a scenario again up to the violation, and show the messages just before it."""
+    if not 0 <= last_ms <= 1e9:
+        raise InvalidConfiguration(f"--last-ms must be from 0 to 1e9, not {last_ms}")
     evidence = read_evidence(trace)
-    loaded = _with_algorithm(read_scenario(scenario or Path(evidence.scenario)), evidence.algorithm)
+    folder = scenario or Path(evidence.scenario)
+    if not folder.exists():
+        raise InvalidConfiguration(f"the scenario is no longer in {folder}: say --scenario PATH")
+    loaded = _with_algorithm(read_scenario(folder), evidence.algorithm)
     if loaded.digest != evidence.scenario_digest:
         raise InvalidConfiguration(f"{loaded.folder} is not the scenario that was run: it differs")
     with TemporaryDirectory() as parent:
@@ -165,6 +171,12 @@ def replay(
                 print_moments(str(violation), moments)
             return
     raise InvalidConfiguration("this version runs the scenario without a violation")
+
+
+def _usual_folder(scenario: Scenario) -> Path:
+    document = scenario.document
+    name = re.sub(r"[^\w.-]+", "-", document.scenario.name).strip(".-") or "scenario"
+    return Path("out/sim") / f"{name}-{document.routing.algorithm.value}"
 
 
 def _with_algorithm(scenario: Scenario, algorithm: Algorithm | None) -> Scenario:

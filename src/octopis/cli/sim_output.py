@@ -52,7 +52,7 @@ def progress_bar() -> Iterator[Told]:
 
 def print_summary(summary: RunSummary, folder: Path) -> None:
     """Print how a run went."""
-    duration_s = (summary.end_ns - summary.begin_ns) / 1e9
+    duration_s = max(0, summary.end_ns - summary.begin_ns) / 1e9
     facts: list[tuple[str, object]] = [
         ("algorithm", summary.algorithm),
         ("brokers", summary.brokers),
@@ -63,7 +63,7 @@ def print_summary(summary: RunSummary, folder: Path) -> None:
         ("subscription IMs", summary.subscription_ims),
         ("... of which duplicates", summary.subscription_duplicates),
         ("notification IMs", summary.notification_ims),
-        ("longest queue", f"{summary.queue_length_max:,} messages"),
+        ("longest queue (messages)", summary.queue_length_max),
         ("longest wait for a broker", f"{summary.input_wait_max_ns / 1e6:,.3f} ms"),
         ("virtual time", f"{duration_s:,.3f} s from the first notification due to the last copy"),
     ]
@@ -75,9 +75,9 @@ def print_summary(summary: RunSummary, folder: Path) -> None:
     output.print_facts(f"{summary.scenario}, seed {summary.seed}", facts)
     for bound in summary.queue_bounds:
         output.say(
-            f"The queue from {bound.source} to {bound.target} reached its bound "
-            f"{bound.first_ns / 1e9:,.3f} s into the run; {bound.policy} took away "
-            f"{bound.dropped:,} messages."
+            f"The queue from {bound.source} to {bound.target} reached its bound at "
+            f"{bound.first_ns / 1e9:,.3f} s of virtual time; messages lost by {bound.policy}: "
+            f"{bound.dropped:,}."
         )
     output.say(f"Trace: {folder}")
 

@@ -107,9 +107,11 @@ class RealBrokers:
         flight.matching_ns += self._priced.matching_ns(station, copy)
         self._deliver(station, effects, flight, copy.hops, now)
         self._excuse(station, output, copy)
-        made = self._enqueue(station, effects, copy.hops + 1, now)
+        made = _count(effects)
         flight.copies += made
-        flight.outstanding += made - 1
+        flight.outstanding += made  # before any is sent: a full queue may lose one at once
+        self._enqueue(station, effects, copy.hops + 1, now)
+        flight.outstanding -= 1
         if not flight.outstanding:
             self._ledger.completed(flight, now)
 
@@ -157,8 +159,9 @@ class RealBrokers:
             if not known and broker.table.get(identity) is not None:
                 self._ledger.stored(spread, station, now, copy.hops)
             spread.duplicates += broker.counters.duplicates - duplicates
-        made = self._enqueue(station, effects, copy.hops + 1, now)
+        self._enqueue(station, effects, copy.hops + 1, now)
         if spread is not None:
+            made = _count(effects)
             spread.completed_ns = max(spread.completed_ns, now)
             spread.copies += made
             spread.outstanding += made - 1
@@ -167,24 +170,21 @@ class RealBrokers:
 
     # Effects
 
-    def _enqueue(self, station: Station, effects: list[Effect], hops: int, now: int) -> int:
-        """Put a broker's messages on their queues, output by output; return how many."""
+    def _enqueue(self, station: Station, effects: list[Effect], hops: int, now: int) -> None:
+        """Put a broker's messages on their queues, output by output."""
         by_link: dict[BrokerId, Enqueue] = {}
         for effect in effects:
             if isinstance(effect, Enqueue):
                 by_link[effect.link] = effect
             elif isinstance(effect, Answer) and effect.error is not None:
                 raise effect.error
-        made = 0
         for output in station.outputs:
             sent = by_link.get(output.target.broker)
             if sent is not None:
                 for message, reason in zip(sent.messages, sent.reasons, strict=True):
                     self._kernel.send(output, self._copy(message, reason, hops), now)
-                    made += 1
                     output.subscription_messages += reason is Reason.SUBSCRIPTION
                     self._ledger.sync_ims += reason is Reason.SYNC
-        return made
 
     def _copy(self, message: Message, reason: Reason, hops: int) -> Copy:
         if isinstance(message, Routed):
@@ -284,6 +284,10 @@ def _status(output: Output) -> QueueStatus:
 
 def _leaves_at(output: Output) -> int:
     return _status(output).leaves_at
+
+
+def _count(effects: list[Effect]) -> int:
+    return sum(len(effect.messages) for effect in effects if isinstance(effect, Enqueue))
 
 
 def _entries(message: Message | None) -> int:

@@ -46,9 +46,10 @@ class DynamicNotifying(StaticNotifying):
         routes = station.routes if output is None else output.onward
         acols = [way for behind, way in routes if not way.is_icol and flight.targets & behind]
         copies = self._plan(flight, copy.hops + 1, acols, icols, why_icol, now)
+        self._begin(flight, len(copies))
         for way, each in copies:
             self._send(way, each, now)
-        self._served(flight, len(copies), now)
+        self._end(flight, now)
 
     def _plan(  # noqa: PLR0913, PLR0917 - one decision and all that it looks at
         self,

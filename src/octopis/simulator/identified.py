@@ -51,14 +51,16 @@ class IdentifiedNotifying(Notifying):
         if bids & station.bit:
             flight.audience.reach(flight.row, station.index, now, copy.hops)
             bids &= ~station.bit
-        copies = 0
-        for way in station.outputs if bids else ():
-            carried = bids & self._trees.over[way.index]
-            if carried:
-                send_ns = self.send_ns(carried)
-                self._send(way, Copy(flight, copy.hops + 1, send_ns, Reason.MATCH, carried), now)
-                copies += 1
-        self._served(flight, copies, now)
+        over, hops = self._trees.over, copy.hops + 1
+        copies = [
+            (way, Copy(flight, hops, self.send_ns(carried), Reason.MATCH, carried))
+            for way in (station.outputs if bids else ())
+            if (carried := bids & over[way.index])
+        ]
+        self._begin(flight, len(copies))
+        for way, each in copies:
+            self._send(way, each, now)
+        self._end(flight, now)
 
     def _only_over(self, output: Output, copy: Copy) -> int:  # noqa: ARG002 - as the base
         return copy.mask

@@ -93,9 +93,9 @@ class Kernel:
         heappush(self._agenda, (-1, -(1 << 62), stop))
 
     @property
-    def idle(self) -> bool:
-        """Whether nothing is left to do."""
-        return not self._agenda
+    def next_time(self) -> int | None:
+        """When something happens next, if anything does."""
+        return self._agenda[0][0] if self._agenda else None
 
     def run(self, traffic: Traffic, served: Served, arrivals: Iterator[Arrival]) -> None:
         """Let local clients send `arrivals`, in order, and run until all is quiet."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from octopis.model import ClusterBitVector
 from octopis.routing import Algorithm, Reason
-from octopis.simulator.audience import Audience, Flight
+from octopis.simulator.audience import Audience, Flight, Integers
 from octopis.simulator.copies import Copy, Spread
 from octopis.simulator.laws import Laws
 from octopis.simulator.network import Network, Output, Station
@@ -140,12 +140,16 @@ class Ledger:
         """Write the rows of a batch, and forget it."""
         del self._open[audience.number]
         visits, subscriptions = audience.deliveries()
+        reached = np.frombuffer(audience.reached, np.int64)
+        rows, brokers = np.divmod(reached, audience.brokers)
+        flights = audience.flights
+        made = np.bincount(rows[visits], minlength=len(flights))
+        wanted = np.bincount(audience.places // audience.brokers, minlength=len(flights))
         self.deliveries += len(visits)
-        self.deliveries_lost += len(audience.places) - len(visits)
+        for flight, missing in zip(flights, (wanted[: len(flights)] - made).tolist(), strict=True):
+            if missing > 0 and not flight.outstanding:
+                self.deliveries_lost += missing
         if self._rows.wanted("deliveries"):
-            reached = np.frombuffer(audience.reached, np.int64)
-            rows, brokers = np.divmod(reached, audience.brokers)
-            flights = audience.flights
             publishers = np.array([flight.publisher for flight in flights], np.int32)
             sequences = np.array([flight.sequence for flight in flights], np.int64)
             self._rows.write(
@@ -159,10 +163,10 @@ class Ledger:
                     "hops": np.frombuffer(audience.reached_hops, np.int16)[visits],
                 },
             )
-            self._publications(audience, np.bincount(rows[visits], minlength=len(flights)))
+            self._publications(audience, made)
         audience.flights.clear()  # they and the audience hold each other, and nobody collects them
 
-    def _publications(self, audience: Audience, deliveries: np.ndarray) -> None:
+    def _publications(self, audience: Audience, deliveries: Integers) -> None:
         for flight, count in zip(audience.flights, deliveries.tolist(), strict=True):
             if not flight.outstanding:
                 who = flight.publisher, flight.sequence, flight.host.index

@@ -42,7 +42,7 @@ class Notifying:
         """Excuse the targets that only the lost copy would have reached."""
         flight: Flight = copy.subject
         flight.excused |= self._only_over(output, copy)
-        self._served(flight, 0, now)
+        self._end(flight, now)
 
     def _take_in(self, flight: Flight, station: Station, hops: int, now: int) -> None:
         """Note a notification at a broker, and deliver it to local clients if they want it."""
@@ -54,10 +54,14 @@ class Notifying:
         if flight.targets & station.bit:
             flight.audience.reach(flight.row, station.index, now, hops)
 
-    def _served(self, flight: Flight, copies: int, now: int) -> None:
-        """Count the copies that were made of one."""
+    def _begin(self, flight: Flight, copies: int) -> None:
+        """Count copies before they are sent: a full queue may lose one at once."""
         flight.copies += copies
-        flight.outstanding += copies - 1
+        flight.outstanding += copies
+
+    def _end(self, flight: Flight, now: int) -> None:
+        """Count a copy that has done its work, or was lost."""
+        flight.outstanding -= 1
         if not flight.outstanding:
             self._ledger.completed(flight, now)
 

@@ -32,7 +32,11 @@ def run(
     says so, and raises on.
     """
     with TraceWriter(folder, level) as writer, _without_collector():
-        simulation = Simulation(scenario, writer, progress, real_brokers=real_brokers)
+        try:
+            simulation = Simulation(scenario, writer, progress, real_brokers=real_brokers)
+        except BaseException:
+            writer.discard()
+            raise
         try:
             with _interrupted_between_steps(simulation.kernel.interrupt):
                 simulation.run()

@@ -15,11 +15,11 @@ class StaticNotifying(Notifying):
         flight: Flight = copy.subject
         self._take_in(flight, station, copy.hops, now)
         targets = flight.targets
-        copies = 0
-        for behind, way in station.routes if output is None else output.onward:
-            if targets & behind:
-                if not copies:
-                    onward = Copy(flight, copy.hops + 1, self._send_ns, Reason.MATCH)
+        routes = station.routes if output is None else output.onward
+        ways = [way for behind, way in routes if targets & behind]
+        if ways:
+            self._begin(flight, len(ways))
+            onward = Copy(flight, copy.hops + 1, self._send_ns, Reason.MATCH)
+            for way in ways:
                 self._send(way, onward, now)
-                copies += 1
-        self._served(flight, copies, now)
+        self._end(flight, now)

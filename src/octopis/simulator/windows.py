@@ -87,5 +87,9 @@ class Windows:
                 del self._used[index]
         self._in.clear()
         self._out.clear()
-        if not self._kernel.idle:
-            self._kernel.control(now + self._window_ns, self._close, first=True)
+        following = self._kernel.next_time
+        if following is not None:
+            # While no queue is in use there is nothing to see: go to where something happens.
+            begin = now if self._used else max(now, following)
+            end = (begin // self._window_ns + 1) * self._window_ns
+            self._kernel.control(end, self._close, first=True)

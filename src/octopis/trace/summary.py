@@ -66,8 +66,13 @@ def read_summary(folder: Path) -> RunSummary:
     """Return the summary of the trace in `folder`, or raise InvalidConfiguration."""
     path = folder / FILE
     try:
-        return msgspec.json.decode(path.read_bytes(), type=RunSummary)
+        summary = msgspec.json.decode(path.read_bytes(), type=RunSummary)
     except FileNotFoundError as failure:
         raise InvalidConfiguration(f"{folder} holds no finished trace: no {FILE}") from failure
     except (OSError, msgspec.DecodeError) as failure:
         raise InvalidConfiguration(f"{path} is not a run's summary: {failure}") from failure
+    if summary.format != FORMAT:
+        raise InvalidConfiguration(
+            f"{path} is of format {summary.format}; this version of OctopiS reads format {FORMAT}"
+        )
+    return summary

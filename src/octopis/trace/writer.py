@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from octopis.errors import InvalidConfiguration
 from octopis.trace.level import Level
+from octopis.trace.new_folder import new_folder
 from octopis.trace.schemas import NAME, SCHEMAS
 
 ROW_GROUP = 250_000
@@ -21,12 +21,7 @@ class TraceWriter:
 
     def __init__(self, folder: Path, level: Level) -> None:
         """Make the files; raise InvalidConfiguration where the folder holds something already."""
-        if folder.exists() and any(folder.iterdir()):
-            raise InvalidConfiguration(
-                f"{folder} is not empty: choose another folder, or remove it"
-            )
-        folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
+        self.folder = folder = new_folder(folder)
         self.level = level
         self._tables = {name: _Table(folder, name) for name in level.tables}
 
@@ -42,6 +37,14 @@ class TraceWriter:
         """Write what waits, and finish every file."""
         for table in self._tables.values():
             table.close()
+
+    def discard(self) -> None:
+        """Remove the files of a run that never began, and their folder."""
+        self.close()
+        for name in self._tables:
+            (self.folder / f"{name}.parquet").unlink()
+        self.folder.rmdir()
+        self._tables = {}
 
     def __enter__(self) -> "TraceWriter":
         return self

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from numpy.random import Generator
 
 from octopis.errors import InvalidConfiguration
 from octopis.filters import print_filter
@@ -55,12 +56,19 @@ class Plan:
 
     def check(self) -> None:
         """Raise InvalidConfiguration where a number makes no sense."""
-        for name in ("subscribers", "publishers", "notifications_each", "seed"):
-            if getattr(self, name) < 0:
-                raise InvalidConfiguration(f"{name} must be 0 or more, not {getattr(self, name)}")
-        for name in ("per_minute", "high_rate_per_minute"):
-            if not 0 < getattr(self, name) <= 1e9:
-                raise InvalidConfiguration(f"{name} must be above 0, not {getattr(self, name)}")
+        counts = {
+            "subscribers": self.subscribers,
+            "publishers": self.publishers,
+            "notifications": self.notifications_each,
+            "notifications at a high rate": self.high_rate_notifications,
+            "the seed": self.seed,
+        }
+        for name, count in counts.items():
+            if count < 0:
+                raise InvalidConfiguration(f"{name} must be 0 or more, not {count}")
+        for rate in (self.per_minute, self.high_rate_per_minute):
+            if not 0.001 <= rate <= 1e9:
+                raise InvalidConfiguration(f"a rate per minute is from 0.001 to 1e9, not {rate}")
         if not 0.001 <= self.selectivity <= 0.5:
             raise InvalidConfiguration("selectivity must be between 0.001 and 0.5")
 
@@ -68,11 +76,12 @@ class Plan:
 def write_example(plan: Plan, folder: Path) -> None:
     """Write the scenario of `plan` into a folder that is new or empty."""
     plan.check()
-    random = np.random.default_rng([plan.seed, 1])
+    # Separate draws: with and without a high-rate publisher, all others do the same.
+    random, burst = (np.random.default_rng([plan.seed, stream]) for stream in (1, 2))
     stock = StockWorkload(plan.seed, plan.selectivity)
     brokers = plan.topology.scot.brokers
     hosts = random.integers(0, len(brokers), plan.publishers).tolist()
-    high_rate_host = brokers[int(random.integers(0, len(brokers)))]
+    high_rate_host = brokers[int(burst.integers(0, len(brokers)))]
     document = format_scenario(
         Heading(plan.name, plan.seed),
         plan.topology,
@@ -81,13 +90,14 @@ def write_example(plan: Plan, folder: Path) -> None:
         queues=plan.queues,
         faults=plan.faults,
     )
+    hosts_of_subscribers = _subscriber_hosts(plan, random, burst, high_rate_host)
     publishers = [(f"p{number:04d}", brokers[host], False) for number, host in enumerate(hosts)]
     if plan.high_rate_notifications:
         publishers.append(("hrp", high_rate_host, True))
     write_scenario(
         folder,
         document,
-        _subscriptions(plan, stock, random, high_rate_host),
+        _subscriptions(plan, stock, hosts_of_subscribers),
         pa.Table.from_pylist(
             [
                 {"publisher": name, "broker": broker.short, "high_rate": high_rate}
@@ -95,24 +105,34 @@ def write_example(plan: Plan, folder: Path) -> None:
             ],
             PUBLISHERS,
         ),
-        _notifications(plan, stock, random),
+        _notifications(plan, stock, random, burst),
     )
 
 
-def _subscriptions(
-    plan: Plan, stock: StockWorkload, random: np.random.Generator, high_rate_host: BrokerId
-) -> pa.Table:
+def _interested(plan: Plan) -> int:
+    """Return how many subscribers, the first ones, want the high-rate publisher."""
+    if not plan.high_rate_notifications:
+        return 0
+    clusters = len(plan.topology.scot.clusters)
+    return min(plan.subscribers, max(clusters, round(plan.subscribers * HIGH_RATE_SHARE)))
+
+
+def _subscriber_hosts(
+    plan: Plan, random: Generator, burst: Generator, high_rate_host: BrokerId
+) -> list[BrokerId]:
     scot = plan.topology.scot
-    texts = [print_filter(wanted) for wanted in stock.filters(plan.subscribers)]
-    hosts = [scot.brokers[place] for place in random.integers(0, len(scot.brokers), len(texts))]
-    if plan.high_rate_notifications:
+    hosts = [scot.brokers[at] for at in random.integers(0, len(scot.brokers), plan.subscribers)]
+    for number in range(_interested(plan)):
         # Every cluster is a target of the high-rate publisher; all sit on other brokers than it.
-        interested = max(len(scot.clusters), round(plan.subscribers * HIGH_RATE_SHARE))
-        for number in range(min(interested, plan.subscribers)):
-            cluster = scot.cluster(number % len(scot.clusters))
-            others = [broker for broker in cluster if broker != high_rate_host]
-            hosts[number] = others[int(random.integers(0, len(others)))] if others else cluster[0]
-            texts[number] = wants_feed()
+        cluster = scot.cluster(number % len(scot.clusters))
+        others = [broker for broker in cluster if broker != high_rate_host]
+        hosts[number] = others[int(burst.integers(0, len(others)))] if others else cluster[0]
+    return hosts
+
+
+def _subscriptions(plan: Plan, stock: StockWorkload, hosts: list[BrokerId]) -> pa.Table:
+    texts = [print_filter(wanted) for wanted in stock.filters(plan.subscribers)]
+    texts[: _interested(plan)] = [wants_feed()] * _interested(plan)
     rows = [
         {
             "subscription": f"s{number:05d}",
@@ -126,7 +146,9 @@ def _subscriptions(
     return pa.Table.from_pylist(rows, SUBSCRIPTIONS)
 
 
-def _notifications(plan: Plan, stock: StockWorkload, random: np.random.Generator) -> pa.Table:
+def _notifications(
+    plan: Plan, stock: StockWorkload, random: Generator, burst: Generator
+) -> pa.Table:
     each, count = plan.notifications_each, plan.publishers * plan.notifications_each
     starts = random.integers(0, START_WITHIN_NS, plan.publishers)
     steps = np.arange(each) * round(MINUTE_NS / plan.per_minute)
@@ -140,7 +162,7 @@ def _notifications(plan: Plan, stock: StockWorkload, random: np.random.Generator
         times = np.concatenate([times, START_WITHIN_NS + np.round(extra * step_ns)])
         numbers = np.concatenate([numbers, np.full(len(extra), plan.publishers)])
         sequences = np.concatenate([sequences, extra])
-        attributes = attributes + ticks(len(extra), random)
+        attributes = attributes + ticks(len(extra), burst)
     order = np.lexsort((numbers, times))
     names = [f"p{number:04d}" for number in range(plan.publishers)] + ["hrp"]
     publisher = pa.DictionaryArray.from_arrays(pa.array(numbers[order].astype(np.int32)), names)

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 
 from octopis.errors import InvalidConfiguration
 from octopis.topology import NamedTopology
-from octopis.workload import tables
+from octopis.trace.new_folder import new_folder
+from octopis.workload import publications, tables
 from octopis.workload.scenario import ScenarioDocument, parse_scenario
 
 DOCUMENT = "scenario.toml"
@@ -32,9 +33,9 @@ class Scenario:
     publishers: list[tables.Publisher]
     notification_count: int
 
-    def publications(self) -> Iterator[tables.Publications]:
+    def publications(self) -> Iterator[publications.Publications]:
         """Yield the notifications, batch by batch."""
-        return tables.read_publications(self.folder / NOTIFICATIONS, self.publishers)
+        return publications.read_publications(self.folder / NOTIFICATIONS, self.publishers)
 
     @cached_property
     def digest(self) -> str:
@@ -47,6 +48,8 @@ class Scenario:
 
 def read_scenario(folder: Path) -> Scenario:
     """Return the scenario in `folder`, or raise an error that says what is wrong with it."""
+    if folder.name == DOCUMENT and folder.is_file():
+        folder = folder.parent
     path = folder / DOCUMENT
     try:
         text = path.read_text(encoding="utf-8")
@@ -62,7 +65,7 @@ def read_scenario(folder: Path) -> Scenario:
         topology,
         tables.read_subscribers(folder / SUBSCRIPTIONS, topology.scot),
         tables.read_publishers(folder / PUBLISHERS, topology.scot),
-        tables.count_notifications(folder / NOTIFICATIONS),
+        publications.count_notifications(folder / NOTIFICATIONS),
     )
 
 
@@ -77,10 +80,8 @@ def write_scenario(
 
     Raises an error, and writes nothing, where the document makes no sense.
     """
-    if folder.exists() and any(folder.iterdir()):
-        raise InvalidConfiguration(f"{folder} is not empty: choose another folder, or remove it")
     parse_scenario(document, str(folder / DOCUMENT))
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = new_folder(folder)
     pq.write_table(subscriptions, folder / SUBSCRIPTIONS, compression="zstd")
     pq.write_table(publishers, folder / PUBLISHERS, compression="zstd")
     pq.write_table(notifications, folder / NOTIFICATIONS, compression="zstd")

@@ -8,7 +8,8 @@ from typing import Literal
 
 import msgspec
 
-from octopis.errors import InvalidConfiguration
+from octopis.errors import InvalidConfiguration, InvalidTopology
+from octopis.model import BrokerId
 from octopis.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
 from octopis.topology.catalogue import NamedTopology
 from octopis.topology.document import TopologyDocument, topology_of
@@ -79,23 +80,44 @@ def parse_scenario(text: str, where: str) -> tuple[ScenarioDocument, NamedTopolo
     document.costs.check(where)
     _check_options(document, where)
     for kind in ("slow_links", "cut_links"):
-        for number, fault in enumerate(getattr(document, kind)):
-            _check_fault(fault, topology, f"{where}: {kind}[{number}]")
+        faults: tuple[SlowLink | CutLink, ...] = getattr(document, kind)
+        for number, fault in enumerate(faults):
+            place = f"{where}: {kind}[{number}]"
+            _check_fault(fault, topology, place)
+            for before, other in enumerate(faults[:number]):
+                if _overlap(fault, other, topology):
+                    raise InvalidConfiguration(f"{place} and [{before}] overlap: make them one")
     return document, topology
 
 
 def _check_options(document: ScenarioDocument, where: str) -> None:
+    if not document.scenario.name:
+        raise InvalidConfiguration(f"{where}: scenario.name is empty")
     if not document.routing.congestion_threshold > 0:
         raise InvalidConfiguration(f"{where}: routing.congestion_threshold must be above 0")
-    if not 0 < document.routing.window_ms < 1e6:
-        raise InvalidConfiguration(f"{where}: routing.window_ms must be above 0 and below 1e6")
+    if not 0.001 <= document.routing.window_ms < 1e6:
+        raise InvalidConfiguration(f"{where}: routing.window_ms must be from 0.001 to 1e6")
     if document.queues.capacity_messages < 1:
         raise InvalidConfiguration(f"{where}: queues.capacity_messages must be 1 or more")
 
 
+def _ends(fault: SlowLink | CutLink, topology: NamedTopology) -> tuple[BrokerId, BrokerId]:
+    return topology.scot.broker(fault.source), topology.scot.broker(fault.target)
+
+
+def _overlap(one: SlowLink | CutLink, other: SlowLink | CutLink, topology: NamedTopology) -> bool:
+    """Tell whether two faults of a kind hold for the same link at the same time."""
+    ends, others = _ends(one, topology), _ends(other, topology)
+    both_ways = isinstance(one, CutLink) and ends == others[::-1]
+    meet = one.begin_ms < other.end_ms and other.begin_ms < one.end_ms
+    return meet and (ends == others or both_ways)
+
+
 def _check_fault(fault: SlowLink | CutLink, topology: NamedTopology, where: str) -> None:
-    scot = topology.scot
-    scot.link_kind(scot.broker(fault.source), scot.broker(fault.target))
+    try:
+        topology.scot.link_kind(*_ends(fault, topology))
+    except InvalidTopology as failure:
+        raise InvalidConfiguration(f"{where}: {failure}") from failure
     if not 0 <= fault.begin_ms < fault.end_ms < 1e12:
         raise InvalidConfiguration(f"{where}: begin_ms must be 0 or more and before end_ms")
     if isinstance(fault, SlowLink) and not 1 <= fault.factor < 1e9:

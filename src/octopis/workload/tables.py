@@ -1,18 +1,14 @@
-"""The tables of a scenario: who subscribes to what and where, who publishes, and what and when.
+"""The small tables of a scenario: who subscribes to what, who publishes, and where."""
 
-An attribute that is null in the notifications table is absent from the notification.
-"""
-
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from octopis.errors import InvalidConfiguration, InvalidFilter
+from octopis.errors import InvalidConfiguration, InvalidFilter, InvalidTopology
 from octopis.filters import Filter, parse_filter
-from octopis.model import BrokerId, Value
+from octopis.model import BrokerId
 from octopis.topology import SCOT
 
 SUBSCRIPTIONS = pa.schema(
@@ -27,9 +23,8 @@ SUBSCRIPTIONS = pa.schema(
 PUBLISHERS = pa.schema(
     [("publisher", pa.string()), ("broker", pa.string()), ("high_rate", pa.bool_())]
 )
-NOTIFICATION_COLUMNS = ("publisher", "sequence", "intended_ns", "attributes")
-BATCH = 1024
-"""Notifications that are read, and matched, together."""
+TIME_NS_MAX = 10**17
+"""About three years: with it, all times of a run fit in 64 bits."""
 
 
 class Subscriber(NamedTuple):
@@ -50,15 +45,6 @@ class Publisher(NamedTuple):
     high_rate: bool
 
 
-class Publications(NamedTuple):
-    """Consecutive rows of the notifications table, in columns."""
-
-    publishers: list[int]
-    sequences: list[int]
-    intended_ns: list[int]
-    attributes: list[dict[str, Value]]
-
-
 def read_subscribers(path: Path, scot: SCOT) -> list[Subscriber]:
     """Return the subscriptions, sorted by time, or raise InvalidConfiguration."""
     rows = _read(path, SUBSCRIPTIONS)
@@ -75,8 +61,8 @@ def read_subscribers(path: Path, scot: SCOT) -> list[Subscriber]:
             wanted = parse_filter(row["filter"])
         except InvalidFilter as failure:
             raise InvalidConfiguration(f"{where}: {failure}") from failure
-        broker = scot.broker(row["broker"])
-        time_ns = _time(row["subscribe_ns"], where)
+        broker = _broker(scot, row["broker"], where)
+        time_ns = check_time(row["subscribe_ns"], "subscribe_ns", where)
         found.append(Subscriber(row["subscription"], row["client"], broker, wanted, time_ns))
     return sorted(found, key=lambda subscriber: subscriber.subscribe_ns)
 
@@ -85,81 +71,47 @@ def read_publishers(path: Path, scot: SCOT) -> list[Publisher]:
     """Return the publishers, or raise InvalidConfiguration."""
     found: dict[str, Publisher] = {}
     for number, row in enumerate(_read(path, PUBLISHERS).to_pylist()):
+        where, name = f"{path}, row {number}", row["publisher"]
         if None in row.values():
-            raise InvalidConfiguration(f"{path}, row {number}: every column needs a value")
-        name = row["publisher"]
+            raise InvalidConfiguration(f"{where}: every column needs a value")
         if name in found:
-            raise InvalidConfiguration(f"{path}, row {number}: publisher {name!r} was there before")
-        found[name] = Publisher(name, scot.broker(row["broker"]), row["high_rate"])
+            raise InvalidConfiguration(f"{where}: publisher {name!r} was there before")
+        found[name] = Publisher(name, _broker(scot, row["broker"], where), row["high_rate"])
     return list(found.values())
 
 
-def count_notifications(path: Path) -> int:
-    """Return how many notifications there are, or raise InvalidConfiguration."""
-    with _opened(path) as file:
-        return int(file.metadata.num_rows)
-
-
-def read_publications(path: Path, publishers: list[Publisher]) -> Iterator[Publications]:
-    """Yield the notifications, batch by batch; memory holds a batch at a time."""
-    numbers = {publisher.name: number for number, publisher in enumerate(publishers)}
-    row, last_ns = 0, 0
-    with _opened(path) as file:
-        missing = [name for name in NOTIFICATION_COLUMNS if name not in file.schema_arrow.names]
-        if missing:
-            raise InvalidConfiguration(f"{path}: the column {missing[0]} is missing")
-        for batch in file.iter_batches(BATCH, columns=list(NOTIFICATION_COLUMNS)):
-            names = batch.column("publisher").to_pylist()
-            times = batch.column("intended_ns").to_pylist()
-            for place, (name, time_ns) in enumerate(zip(names, times, strict=True), start=row):
-                if name not in numbers:
-                    raise InvalidConfiguration(f"{path}, row {place}: no publisher {name!r}")
-                if time_ns is None or time_ns < last_ns:
-                    raise InvalidConfiguration(
-                        f"{path}, row {place}: intended_ns must not be empty and must not fall"
-                    )
-                last_ns = time_ns
-            row += len(batch)
-            yield Publications(
-                [numbers[name] for name in names],
-                batch.column("sequence").to_pylist(),
-                times,
-                _attributes(batch.column("attributes")),
-            )
-
-
-def _attributes(column: pa.StructArray) -> list[dict[str, Value]]:
-    names = [field.name for field in column.type]
-    values = [child.to_pylist() for child in column.flatten()]
-    if not names:
-        return [{} for _ in range(len(column))]
-    return [
-        {name: value for name, value in zip(names, row, strict=True) if value is not None}
-        for row in zip(*values, strict=True)
-    ]
-
-
 def _read(path: Path, schema: pa.Schema) -> pa.Table:
-    with _opened(path) as file:
+    with opened(path) as file:
         for field in schema:
             if field.name not in file.schema_arrow.names:
                 raise InvalidConfiguration(f"{path}: the column {field.name} is missing")
         try:
             return file.read(columns=schema.names).cast(schema)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as failure:
+        except (pa.ArrowException, OSError, ValueError) as failure:
             raise InvalidConfiguration(f"{path}: {failure}") from failure
 
 
-def _opened(path: Path) -> pq.ParquetFile:
+def opened(path: Path) -> pq.ParquetFile:
+    """Return a Parquet file, or raise InvalidConfiguration."""
     try:
-        return pq.ParquetFile(path)
+        return pq.ParquetFile(path.resolve())  # Arrow takes a colon for part of an address
     except FileNotFoundError as failure:
         raise InvalidConfiguration(f"there is no {path}") from failure
     except (OSError, pa.ArrowInvalid) as failure:
         raise InvalidConfiguration(f"{path} is not a Parquet file: {failure}") from failure
 
 
-def _time(time_ns: int, where: str) -> int:
-    if time_ns < 0:
-        raise InvalidConfiguration(f"{where}: subscribe_ns must be 0 or more, not {time_ns}")
+def _broker(scot: SCOT, name: str, where: str) -> BrokerId:
+    try:
+        return scot.broker(name)
+    except InvalidTopology as failure:
+        raise InvalidConfiguration(f"{where}: {failure}") from failure
+
+
+def check_time(time_ns: int, column: str, where: str) -> int:
+    """Return a time that a run can handle, or raise InvalidConfiguration."""
+    if not 0 <= time_ns <= TIME_NS_MAX:
+        raise InvalidConfiguration(
+            f"{where}: {column} must be from 0 to {TIME_NS_MAX:,}, not {time_ns:,}"
+        )
     return time_ns

@@ -43,6 +43,6 @@ def format_scenario(  # noqa: PLR0913 - the tables of one document
 
 def _topology(topology: NamedTopology) -> str:
     for name in catalogue_names():
-        if from_catalogue(name).scot == topology.scot:
+        if from_catalogue(name) == topology:
             return f'[topology]\ncatalogue = "{name}"\n'
     return format_topology(topology)
