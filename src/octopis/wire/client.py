@@ -4,8 +4,6 @@ Deliveries name the matching subscriptions by small numbers that the client chos
 subscribed, so that a notification crosses once however many subscriptions of the client match.
 """
 
-from itertools import groupby
-from operator import itemgetter
 from typing import Annotated
 
 import msgspec
@@ -21,8 +19,7 @@ from octopis.wire.control import (
     StatusRequest,
     decode_control,
 )
-from octopis.wire.frames import Frame, Kind, encode_frame, encode_items
-from octopis.wire.link import Encoded
+from octopis.wire.frames import Frame, Kind, encode_frame
 from octopis.wire.published import PublishedBody
 from octopis.wire.refusals import Refusal
 
@@ -60,7 +57,7 @@ class PublishRequest(msgspec.Struct, frozen=True):
 
 
 class Consumed(msgspec.Struct, frozen=True):
-    """The client has consumed its first `deliveries` deliveries on this connection."""
+    """The client has consumed so many deliveries, its backlog at the hello included."""
 
     deliveries: _Count
 
@@ -115,27 +112,19 @@ def encode_publish(request: int, notifications: list[bytes]) -> bytes:
     return encode_frame(Kind.PUBLISH, b"".join([head, array, *notifications]))
 
 
-def encode_answer(answer: AnswerItem) -> Encoded:
-    """Return an answer as it waits in a client's queue."""
-    return Kind.ANSWERS, encode(answer)
+def encode_answer(answer: AnswerItem) -> bytes:
+    """Return an answer as an item of ANSWERS."""
+    return encode(answer)
 
 
-def encode_delivery(numbers: list[int], encoded: bytes) -> Encoded:
-    """Return a delivery as it waits in a client's queue."""
-    return Kind.DELIVER, _ARRAY_OF_2 + encode(numbers) + encoded
+def encode_delivery(numbers: list[int], encoded: bytes) -> bytes:
+    """Return a delivery as an item of DELIVER."""
+    return _ARRAY_OF_2 + encode(numbers) + encoded
 
 
 def encode_gap(dropped: int) -> bytes:
     """Return the frame of a gap notice."""
     return encode_frame(Kind.GAP, encode(GapNotice(dropped)))
-
-
-def frames_of(messages: list[Encoded]) -> list[bytes]:
-    """Return answers and deliveries as frames: neighbours of one kind share one."""
-    return [
-        encode_items(kind, [item for _, item in run])
-        for kind, run in groupby(messages, itemgetter(0))
-    ]
 
 
 def decode_from_client(frame: Frame) -> FromClient:

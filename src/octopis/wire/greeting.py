@@ -35,10 +35,14 @@ class BrokerHello(msgspec.Struct, frozen=True, tag_field="role", tag="broker"):
 
 
 class ClientHello(msgspec.Struct, frozen=True, tag_field="role", tag="client"):
-    """A client, and how many deliveries may be on their way to it that it has not consumed."""
+    """A client, and how many deliveries it takes that it has not consumed.
+
+    `backlog` of those it has already, from an earlier connection.
+    """
 
     client: str
     window: int
+    backlog: int = 0
     magic: str = MAGIC
     version: int = VERSION
 
@@ -96,7 +100,10 @@ def decode_hello(frame: Frame) -> Hello:
         )
     hello = _hello.decode(frame.body)
     if isinstance(hello, ClientHello) and not (
-        1 <= len(hello.client) <= CLIENT_ID_MAX and hello.client.isprintable() and hello.window > 0
+        1 <= len(hello.client) <= CLIENT_ID_MAX
+        and hello.client.isprintable()
+        and hello.window > 0
+        and hello.backlog >= 0
     ):
         raise ProtocolError(
             f"a client needs a printable name of 1 to {CLIENT_ID_MAX} characters and a window"

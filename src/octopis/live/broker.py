@@ -1,0 +1,351 @@
+"""A live broker: the routing core, driven by sockets and the wall clock.
+
+It keeps to what `octopis.routing.broker` demands of a driver: effects are carried out in order
+before the core is told anything else, and the core hears of every message that leaves a queue.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+
+from octopis.errors import (
+    InvalidConfiguration,
+    InvalidFilter,
+    InvalidSubscription,
+    OperationFailed,
+)
+from octopis.filters import parse_filter
+from octopis.live.client_session import ClientSession
+from octopis.live.configuration import Address, OverlayConfiguration
+from octopis.live.dialler import Dialler
+from octopis.live.initial_sync import InitialSync
+from octopis.live.intake import BATCH_MAX, Intake
+from octopis.live.link import Link
+from octopis.live.notices import Notices
+from octopis.live.reception import Reception, dials
+from octopis.live.status import status_of
+from octopis.model import BrokerId
+from octopis.routing import Algorithm, Answer, Broker, Deliver, Effect, Enqueue, Message, Routed
+from octopis.wire.client import SubscribeRequest, UnsubscribeRequest
+from octopis.wire.control import Notice
+from octopis.wire.published import Published
+
+_NO_ANSWER = -1
+"""The request number of batches whose parts are answered one by one, here."""
+
+_TICK_S = 0.5
+_log = logging.getLogger(__name__)
+
+
+class LiveBroker:
+    """One broker of an overlay on this machine: `listen`, then `start`, then `stop`."""
+
+    def __init__(self, broker: BrokerId, overlay: OverlayConfiguration) -> None:
+        self.id = broker
+        self.overlay = overlay
+        self.address = Address()
+        self.ready = asyncio.Event()
+        self.core = Broker(
+            broker,
+            overlay.scot,
+            overlay.algorithm,
+            congestion_threshold=overlay.congestion_threshold,
+            links_up=False,
+        )
+        self.links = {
+            neighbour: Link(self, neighbour) for neighbour in overlay.scot.neighbours(broker)
+        }
+        self.clients: dict[str, ClientSession] = {}
+        # Numbers go on rising after a restart, as long as the machine's clock does.
+        first_number = time.time_ns() // 1000
+        self.notices = Notices(broker, first_number, overlay.limits.notice_renewal_s)
+        self.published = 0
+        self.undelivered = 0
+        self.client_drops = 0
+        self.started_at = time.time()
+        self._loop = asyncio.get_running_loop()
+        self._sync: InitialSync | None = InitialSync(broker, self.links)
+        self._batch_max = BATCH_MAX
+        if overlay.algorithm is Algorithm.DNR:
+            # A batch is on its queues before any of it leaves: larger ones would look congested.
+            self._batch_max = max(1, min(BATCH_MAX, int(min(overlay.congestion_threshold, 1e9))))
+        self.intake = Intake(
+            self, batch_max=self._batch_max, bytes_max=overlay.limits.frame_max // 2
+        )
+        self._reception = Reception(self)
+        self._congested: set[object] = set()
+        self._dirty: dict[Link | ClientSession, None] = {}
+        self._server: asyncio.Server | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._is_stopping = False
+
+    # Life
+
+    async def listen(self) -> Address:
+        """Open the door, and return where it is.
+
+        Raises InvalidConfiguration where the address is not allowed, OperationFailed where it
+        is taken.
+        """
+        address = self.overlay.address(self.id)
+        try:
+            self._server = await self._loop.create_server(
+                self._reception.make_connection, *address, reuse_address=True
+            )
+        except OSError as failure:
+            raise OperationFailed(f"{self.id} cannot listen at {address}: {failure}") from failure
+        place = self._server.sockets[0].getsockname()
+        self.address = Address(place[0], place[1])
+        return self.address
+
+    def start(self, addresses: dict[BrokerId, Address]) -> None:
+        """Dial the neighbours that this broker has to dial, and begin to keep time."""
+        for neighbour, link in self.links.items():
+            if dials(self, self.id, neighbour):
+                dialler = Dialler(self, link, addresses[neighbour])
+                self._tasks.append(self._loop.create_task(dialler.run()))
+        self._tasks.append(self._loop.create_task(self._windows()))
+        self._tasks.append(self._loop.create_task(self._ticks()))
+        self._loop.call_later(self.overlay.limits.sync_s, self._end_sync)
+        self._look_at_sync()
+
+    async def stop(self) -> None:
+        """Take no more publications, let queues empty for a while, say goodbye and close."""
+        self._is_stopping = True
+        if self._server is not None:
+            self._server.close()
+        deadline = self._loop.time() + self.overlay.limits.drain_s
+        while self._queued() and self._loop.time() < deadline:
+            await asyncio.sleep(0.01)
+        if self._queued():
+            _log.warning("%s stops with %d messages in its queues", self.id, self._queued())
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        connections = [link.connection for link in self.links.values() if link.connection]
+        connections += [session.connection for session in self.clients.values()]
+        connections += self._reception.connections
+        for link in self.links.values():
+            link.close(f"{self.id} stops")
+        for connection in connections:
+            connection.close(f"{self.id} stops")
+        if connections:
+            await asyncio.wait([connection.closed for connection in connections], timeout=2)
+        _log.info("%s has stopped", self.id)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the broker knows what its neighbours know, and takes requests."""
+        return self._sync is None
+
+    @property
+    def may_publish(self) -> bool:
+        """Whether publications may be taken in now."""
+        return self.is_ready and not self._is_stopping and not self.notices.is_congested
+
+    @property
+    def may_change(self) -> bool:
+        """Whether changes of subscriptions may be taken in now."""
+        return self.is_ready and not self._is_stopping and not self._congested
+
+    def status(self) -> dict[str, object]:
+        """Say how the broker is, in values as JSON has them."""
+        return status_of(self)
+
+    def _queued(self) -> int:
+        return sum(len(link.queue) for link in self.links.values()) + sum(
+            len(session.queue) for session in self.clients.values()
+        )
+
+    # What clients ask for
+
+    def client_arrived(self, session: ClientSession) -> None:
+        """Take a client in. One of the same name is the same client, whose line was cut."""
+        older = self.clients.get(session.client)
+        if older is not None:
+            older.connection.close("the client has connected anew")
+            self.client_left(older, "the client has connected anew")
+        self.clients[session.client] = session
+        _log.debug("%s: %s is here", self.id, session.name)
+
+    def client_left(self, session: ClientSession, reason: str) -> None:
+        """End the subscriptions of a client that is gone."""
+        if self.clients.get(session.client) is not session:
+            return
+        del self.clients[session.client]
+        self._dirty.pop(session, None)
+        self.intake.forget(session)
+        self.undelivered += session.undelivered
+        self.client_drops += session.dropped
+        _log.debug("%s: %s has left: %s", self.id, session.name, reason)
+        self._carry_out(self.core.client_leaves(session.client))
+        self.flush()
+
+    def requests_wait(self, session: ClientSession) -> None:
+        """Let a session's requests have their turn."""
+        self.intake.add(session)
+
+    def publish(self, batch: list[Published]) -> None:
+        """Route notifications of own clients."""
+        self.published += len(batch)
+        self._carry_out(self.core.client_publishes("", _NO_ANSWER, batch))
+
+    def change(
+        self, session: ClientSession, request: SubscribeRequest | UnsubscribeRequest
+    ) -> None:
+        """Subscribe or unsubscribe, and answer."""
+        client, number = session.client, request.request
+        self._dirty[session] = None
+        if isinstance(request, UnsubscribeRequest):
+            self._carry_out(self.core.client_unsubscribes(client, number, request.id))
+            session.numbers.pop(request.id, None)
+            return
+        if session.numbers.get(request.id, request.number) != request.number:
+            reason = f"the subscription {request.id!r} has another number already"
+            session.answer(number, InvalidSubscription(reason, request.id))
+            return
+        try:
+            wanted = parse_filter(request.wanted, request.dialect)
+        except (InvalidFilter, InvalidConfiguration) as failure:
+            session.answer(number, failure)
+            return
+        effects = self.core.client_subscribes(client, number, request.id, wanted, request.epoch)
+        if not any(isinstance(effect, Answer) and effect.error for effect in effects):
+            session.numbers[request.id] = request.number
+        self._carry_out(effects)
+
+    # What links tell
+
+    def link_is_up(self, neighbour: BrokerId) -> None:
+        """Bring a neighbour up to date."""
+        self._carry_out(self.core.link_up(neighbour))
+        for notice in self.notices.holding():
+            self.links[neighbour].control(notice)
+        self.flush()
+
+    def link_is_down(self, neighbour: BrokerId) -> None:
+        """Stop using a link."""
+        self._dirty.pop(self.links[neighbour], None)
+        self._carry_out(self.core.link_down(neighbour))
+
+    def messages_arrived(self, neighbour: BrokerId, messages: Sequence[Message]) -> None:
+        """Take in what a neighbour has sent."""
+        step = len(messages)
+        if any(isinstance(message, Routed) and message.cbv_p for message in messages):
+            step = self._batch_max
+        for start in range(0, len(messages), step):
+            part = messages[start : start + step]
+            self._carry_out(self.core.messages_arrived(neighbour, part))
+            self.flush()
+        if self._sync is not None:
+            self._sync.arrived(neighbour, messages)
+            self._look_at_sync()
+
+    def messages_left(self, neighbour: BrokerId, count: int) -> None:
+        """Tell the core what went over a link."""
+        self._carry_out(self.core.messages_left(neighbour, count))
+
+    def messages_dropped(self, neighbour: BrokerId, count: int) -> None:
+        """Tell the core what a full queue has lost."""
+        self._carry_out(self.core.messages_dropped(neighbour, count))
+
+    # Congestion
+
+    def notice_arrived(self, neighbour: BrokerId, notice: Notice) -> None:
+        """Take a notice in and pass news on."""
+        if notice.broker in self.overlay.scot.brokers and self.notices.heard(
+            notice, self._loop.time()
+        ):
+            self._pass_on(notice, neighbour)
+            self.intake.wake()
+
+    def congestion_changed(self, output: object, *, congested: bool) -> None:
+        """Say to all when the first own queue becomes congested, and when none is any more."""
+        if congested:
+            self._congested.add(output)
+        else:
+            self._congested.discard(output)
+        self._say_congestion()
+
+    def _say_congestion(self) -> None:
+        notice = self.notices.own(congested=bool(self._congested), now=self._loop.time())
+        if notice is not None:
+            self._pass_on(notice, None)
+            self.intake.wake()
+
+    def _pass_on(self, notice: Notice, sender: BrokerId | None) -> None:
+        for neighbour, link in self.links.items():
+            if neighbour != sender:
+                link.control(notice)
+
+    # Effects
+
+    def _carry_out(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Deliver):
+                session = self.clients[effect.client]
+                session.deliver(effect.notification, effect.subscriptions)
+                self._dirty[session] = None
+            elif isinstance(effect, Enqueue):
+                link = self.links[effect.link]
+                link.enqueue(effect.messages)
+                self._dirty[link] = None
+            else:
+                self._answer(effect)
+
+    def _answer(self, effect: Answer) -> None:
+        if effect.request != _NO_ANSWER:
+            session = self.clients[effect.client]
+            session.answer(effect.request, effect.error)
+            self._dirty[session] = None
+
+    def flush(self) -> None:
+        """Let go what was put on queues since the last time."""
+        dirty, self._dirty = self._dirty, {}
+        for output in dirty:
+            output.pump()
+
+    # Time
+
+    async def _windows(self) -> None:
+        window_s = self.overlay.window_ms / 1000
+        due = self._loop.time()
+        while True:
+            due += window_s
+            now = self._loop.time()
+            due = max(due, now)  # where the machine was busy, the window was longer, not several
+            await asyncio.sleep(due - now)
+            self._carry_out(self.core.window_elapsed())
+
+    async def _ticks(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK_S)
+            now = self._loop.time()
+            for link in self.links.values():
+                if link.connection is not None:
+                    link.connection.look_after(now)
+            for session in list(self.clients.values()):
+                session.connection.look_after(now)
+            self._say_congestion()
+            for broker in self.notices.expire(now):
+                _log.info("%s: nothing more was heard of the congestion at %s", self.id, broker)
+            self.intake.wake()
+
+    # Start
+
+    def _look_at_sync(self) -> None:
+        if self._sync is not None and self._sync.is_complete:
+            _log.info("%s is ready: it has heard of all neighbours", self.id)
+            self._begin()
+
+    def _end_sync(self) -> None:
+        if self._sync is not None:
+            missing = ", ".join(map(str, self._sync.missing))
+            _log.warning("%s goes on without having heard of %s", self.id, missing)
+            self._begin()
+
+    def _begin(self) -> None:
+        self._sync = None
+        self.ready.set()
+        self.intake.wake()

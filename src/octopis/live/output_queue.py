@@ -1,0 +1,123 @@
+"""The queue between a broker's decisions and a socket: bounded, counted, in order.
+
+Only notifications can be dropped. Everything else (changes of tables, answers) always fits: there
+is never more of it than the tables and the requests of clients allow, and both are bounded.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+
+from octopis.live.configuration import QueueBounds
+from octopis.wire.frames import Kind
+from octopis.wire.link import Encoded
+
+_DROPPABLE = frozenset((Kind.ROUTED, Kind.HEADED, Kind.DELIVER))
+
+
+class OutputQueue:
+    """Messages that wait to go out, each encoded already."""
+
+    def __init__(self, bounds: QueueBounds) -> None:
+        self._bounds = bounds
+        self._messages: deque[Encoded] = deque()
+        self._bytes = 0
+        self._droppable = 0
+        self.is_congested = False
+        """Past the high-water mark, and since then not below half of it."""
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes wait."""
+        return self._bytes
+
+    @property
+    def notifications(self) -> int:
+        """How many of the messages are notifications."""
+        return self._droppable
+
+    @property
+    def is_over_bound(self) -> bool:
+        """Whether something has to be dropped."""
+        return self._droppable > 0 and (
+            len(self._messages) > self._bounds.capacity or self._bytes > self._bounds.capacity_bytes
+        )
+
+    def put(self, messages: Sequence[Encoded]) -> None:
+        """Append messages; the caller then has to look at `is_over_bound`."""
+        self._messages += messages
+        for kind, item in messages:
+            self._bytes += len(item)
+            self._droppable += kind in _DROPPABLE
+        bounds = self._bounds
+        if len(self._messages) > bounds.high_water or self._bytes > bounds.high_water_bytes:
+            self.is_congested = True
+
+    def take(self, bytes_max: float, count_max: float = float("inf")) -> list[Encoded]:
+        """Remove and return messages of at most so many bytes in all, but at least one."""
+        messages = self._messages
+        taken: list[Encoded] = []
+        size = 0
+        while messages and len(taken) < count_max:
+            size += len(messages[0][1])
+            if size > bytes_max and taken:
+                size -= len(messages[0][1])
+                break
+            taken.append(messages.popleft())
+        self._bytes -= size
+        self._droppable -= sum(kind in _DROPPABLE for kind, _ in taken)
+        self._settle()
+        return taken
+
+    def drop_oldest(self) -> int:
+        """Drop notifications from the front until the queue is within its bound."""
+        kept: list[Encoded] = []
+        dropped = 0
+        while self.is_over_bound:
+            message = self._messages.popleft()
+            if message[0] in _DROPPABLE:
+                self._forget(message)
+                dropped += 1
+            else:
+                kept.append(message)
+        self._messages.extendleft(reversed(kept))
+        self._settle()
+        return dropped
+
+    def drop_newest(self) -> int:
+        """Drop notifications from the end until the queue is within its bound."""
+        kept: list[Encoded] = []
+        dropped = 0
+        while self.is_over_bound:
+            message = self._messages.pop()
+            if message[0] in _DROPPABLE:
+                self._forget(message)
+                dropped += 1
+            else:
+                kept.append(message)
+        self._messages.extend(reversed(kept))
+        self._settle()
+        return dropped
+
+    def clear(self) -> int:
+        """Throw everything away, and return how many notifications that were."""
+        lost = self._droppable
+        self._messages.clear()
+        self._bytes = self._droppable = 0
+        self.is_congested = False
+        return lost
+
+    def _forget(self, message: Encoded) -> None:
+        self._bytes -= len(message[1])
+        self._droppable -= 1
+
+    def _settle(self) -> None:
+        bounds = self._bounds
+        if (
+            self.is_congested
+            and len(self._messages) <= bounds.high_water // 2
+            and self._bytes <= bounds.high_water_bytes // 2
+        ):
+            self.is_congested = False
