@@ -20,7 +20,7 @@ Start with [bold]octopis demo[/bold], then look around:
   [cyan]octopis topology[/cyan]   overlays: list, show, check, plan, draw
   [cyan]octopis filter[/cyan]     subscriptions: check, explain, covers, convert
   [cyan]octopis route[/cyan]      notifications: explain their way, show the cases
-  [cyan]octopis bench[/cyan]      measure: matching, routing
+  [cyan]octopis bench[/cyan]      measure: matching, routing, broker
 
 Each command explains itself with --help.
 """
