@@ -17,6 +17,7 @@ import uvloop
 
 import octopis
 from octopis.benchmarks.stock import StockWorkload
+from octopis.errors import OperationFailed
 from octopis.live.configuration import Address, OverlayConfiguration
 from octopis.live.deployment import run
 from octopis.routing import Algorithm
@@ -66,6 +67,8 @@ async def subscriber(options: dict[str, Any]) -> None:
                 if ended:
                     break
             finished = time.monotonic()
+        if notifications.gaps:
+            raise OperationFailed("notifications were lost: the figure would mean nothing")
         _say({"received": received, "deliveries": deliveries - 1, "finished": finished})
 
 

@@ -326,7 +326,7 @@ class LiveBroker:
                 if link.connection is not None:
                     link.connection.look_after(now)
             for session in list(self.clients.values()):
-                session.connection.look_after(now)
+                session.look_after(now)
             self._say_congestion()
             for broker in self.notices.expire(now):
                 _log.info("%s: nothing more was heard of the congestion at %s", self.id, broker)

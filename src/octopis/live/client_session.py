@@ -81,6 +81,7 @@ class ClientSession:
         self._dropped_unsaid = 0
         self._answers: list[bytes] = []
         self._said_congested = False
+        self._progress_at = asyncio.get_running_loop().time()
 
     # What the client says
 
@@ -124,6 +125,7 @@ class ClientSession:
                 f"{self._sent:,} were sent, {self._consumed:,} consumed before"
             )
         self._consumed = request.deliveries
+        self._progress_at = asyncio.get_running_loop().time()
         self.pump()
 
     # What goes to the client
@@ -164,6 +166,16 @@ class ClientSession:
             self._sent += len(batch)
             connection.write(encode_items(Kind.DELIVER, [item for _, item in batch]))
         self._tell_congestion()
+
+    def look_after(self, now: float) -> None:
+        """Let publishers not wait for ever for a client that consumes nothing."""
+        self.connection.look_after(now)
+        stalled_s = now - self._progress_at
+        if not self._said_congested:
+            self._progress_at = now
+        elif stalled_s > self._home.overlay.limits.stall_s:
+            fault = f"the client has consumed nothing for {stalled_s:.0f} s, and publishers wait"
+            self.connection.fail(ProtocolError(fault))
 
     def may_write(self, connection: Connection) -> None:  # noqa: ARG002 - Peer's interface
         """Go on."""

@@ -24,7 +24,7 @@ class ClientPolicy(Enum):
     """What happens when a subscriber is too slow.
 
     `pause` raises a congestion notice at the queue's high-water mark, so that publishers wait
-    for the subscriber; where that is too late, it is disconnected.
+    for the subscriber; one that consumes nothing at all for `stall_s` is disconnected.
     """
 
     PAUSE = "pause"
@@ -101,6 +101,7 @@ class Limits:
     hello_s: float = 5.0
     keepalive_s: float = 5.0
     silence_s: float = 20.0
+    stall_s: float = 10.0
     sync_s: float = 5.0
     drain_s: float = 5.0
     notice_renewal_s: float = 1.0
@@ -118,7 +119,7 @@ class OverlayConfiguration:
     queues: QueueBounds = QueueBounds()
     link_policy: LinkPolicy = LinkPolicy.DROP_NEWEST
     client_queues: QueueBounds = QueueBounds()
-    client_policy: ClientPolicy = ClientPolicy.DROP_OLDEST
+    client_policy: ClientPolicy = ClientPolicy.PAUSE
     shapes: dict[tuple[BrokerId, BrokerId], Shape] = field(default_factory=dict)
     """By direction: from a broker, to its neighbour."""
 
