@@ -22,6 +22,7 @@ from octopis.live.dialler import Dialler
 from octopis.live.initial_sync import InitialSync
 from octopis.live.intake import BATCH_MAX, Intake
 from octopis.live.link import Link
+from octopis.live.log_limit import LogLimit
 from octopis.live.notices import Notices
 from octopis.live.reception import Reception, dials
 from octopis.live.status import status_of
@@ -45,6 +46,7 @@ class LiveBroker:
         self.id = broker
         self.overlay = overlay
         self.address = Address()
+        self.warnings = LogLimit(_log)
         self.ready = asyncio.Event()
         self.core = Broker(
             broker,

@@ -32,7 +32,6 @@ REQUESTS_MAX = 10_000
 """Requests of a client that may wait, and answers that it may leave unread."""
 
 _log = logging.getLogger(__name__)
-_limited = LogLimit(_log)
 
 
 class SessionHome(Protocol):
@@ -40,6 +39,7 @@ class SessionHome(Protocol):
 
     id: BrokerId
     overlay: OverlayConfiguration
+    warnings: LogLimit
 
     def requests_wait(self, session: "ClientSession") -> None:
         """A session has requests that wait."""
@@ -194,9 +194,9 @@ class ClientSession:
         dropped = self.queue.drop_oldest()
         self.dropped += dropped
         self._dropped_unsaid += dropped
-        _limited.warning(
+        self._home.warnings.say(
             asyncio.get_running_loop().time(),
-            f"slow clients of {self._home.id}",
+            "slow clients",
             "%s: %s is too slow: dropped %d deliveries so far",
             self._home.id,
             self.name,

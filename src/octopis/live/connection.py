@@ -1,7 +1,6 @@
 """One TCP connection of a broker: frames in, bytes out, signs of life, an orderly end."""
 
 import asyncio
-import logging
 import socket as sockets
 from typing import Protocol, cast
 
@@ -18,9 +17,6 @@ WRITE_BYTES = 64 * 1024
 
 _CLOSE_S = 1.0
 """How long a peer has to take the last bytes."""
-
-_log = logging.getLogger(__name__)
-_limited = LogLimit(_log)
 
 
 class Peer(Protocol):
@@ -45,8 +41,11 @@ class Connection(asyncio.Protocol):
     for a short time.
     """
 
-    def __init__(self, peer: Peer, limits: Limits, *, greets: bytes = b"") -> None:
+    def __init__(
+        self, peer: Peer, limits: Limits, warnings: LogLimit, *, greets: bytes = b""
+    ) -> None:
         self.peer = peer
+        self._warnings = warnings
         self._limits = limits
         self._greets = greets
         self._frames = FrameDecoder(HELLO_MAX)
@@ -139,7 +138,7 @@ class Connection(asyncio.Protocol):
 
     def fail(self, failure: OctopisError) -> None:
         """Close the connection because of what the other side did, and say so in the log."""
-        _limited.warning(
+        self._warnings.say(
             self._loop.time(),
             "bad peers",
             "closing the connection of %s at %s: %s",

@@ -8,13 +8,11 @@ from octopis.live.backoff import Backoff
 from octopis.live.configuration import Address
 from octopis.live.connection import Connection
 from octopis.live.link import Link, LinkHome
-from octopis.live.log_limit import LogLimit
 from octopis.wire.frames import Frame
 from octopis.wire.greeting import BrokerHello, decode_answer, encode_hello, overlay_digest
 from octopis.wire.refusals import Refusal
 
 _log = logging.getLogger(__name__)
-_limited = LogLimit(_log)
 
 
 class Dialler:
@@ -41,7 +39,8 @@ class Dialler:
             try:
                 async with asyncio.timeout(limits.hello_s):
                     _, connection = await loop.create_connection(
-                        lambda: Connection(self, limits, greets=greets), *self._address
+                        lambda: Connection(self, limits, self._home.warnings, greets=greets),
+                        *self._address,
                     )
             except (OSError, TimeoutError) as failure:
                 if not failed:  # once, not at every try
@@ -66,9 +65,9 @@ class Dialler:
         """Hear the neighbour's answer to our hello."""
         answer = decode_answer(frames[0])
         if isinstance(answer, Refusal):
-            _limited.warning(
+            self._home.warnings.say(
                 asyncio.get_running_loop().time(),
-                f"refusals of {self._home.id}",
+                "refusals",
                 "%s: %s refuses the link: %s",
                 self._home.id,
                 self.name,

@@ -30,7 +30,6 @@ SYSTEM_BUFFER_BYTES = 256 * 1024
 """What the system may hold of a link, unseen by the link status table, in each direction."""
 
 _log = logging.getLogger(__name__)
-_limited = LogLimit(_log)
 _SPOKEN = {
     Algorithm.SNR: (Routed, Subscribe, Unsubscribe, Snapshot),
     Algorithm.DNR: (Routed, Subscribe, Unsubscribe, Snapshot),
@@ -43,6 +42,7 @@ class LinkHome(Protocol):
 
     id: BrokerId
     overlay: OverlayConfiguration
+    warnings: LogLimit
 
     def link_is_up(self, neighbour: BrokerId) -> None:
         """The link has come up."""
@@ -206,9 +206,9 @@ class Link:
             dropped = self.queue.drop_newest()
         self.dropped += dropped
         self._home.messages_dropped(self.neighbour, dropped)
-        _limited.warning(
+        self._home.warnings.say(
             self._loop.time(),
-            f"full queues of {self._home.id}",
+            "full queues",
             "%s: the queue to %s is full: dropped %d notifications, %d so far",
             self._home.id,
             self.neighbour,

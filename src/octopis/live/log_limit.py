@@ -12,7 +12,7 @@ class LogLimit:
         self._second: dict[str, int] = {}
         self._lines: dict[str, int] = {}
 
-    def warning(self, now: float, kind: str, message: str, *facts: object) -> None:
+    def say(self, now: float, kind: str, message: str, *facts: object) -> None:
         """Log a warning of a kind, unless there were too many of it in this second."""
         second = int(now)
         if self._second.get(kind) != second:

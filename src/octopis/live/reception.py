@@ -40,7 +40,7 @@ class Reception:
 
     def make_connection(self) -> Connection:
         """Return a connection that waits for a hello."""
-        connection = Connection(self, self._host.overlay.limits)
+        connection = Connection(self, self._host.overlay.limits, self._host.warnings)
         self.connections.add(connection)
         return connection
 
