@@ -1,4 +1,4 @@
-"""Whatever is sent to a broker: a clear line in the log, that connection closed, all others well."""
+"""Whatever is sent to a broker: a clear line in the log, one connection closed, others well."""
 
 import asyncio
 import logging
@@ -59,7 +59,8 @@ def with_witness(
 
     async def work() -> None:
         async with (
-            ready(overlay(SCOT, **options)) as live, client_of(live[A0]) as writer,
+            ready(overlay(SCOT, **options)) as live,
+            client_of(live[A0]) as writer,
             client_of(live[broker]) as reader,
             reader.subscribe("x > 0") as notifications,
         ):

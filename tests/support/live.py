@@ -1,6 +1,7 @@
 """Live brokers in tests: on one event loop, on free ports of the loopback, with short limits."""
 
 import asyncio
+import itertools
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -25,7 +26,7 @@ Brokers = dict[BrokerId, LiveBroker]
 def line(regions: int, clusters: int = 1) -> SCOT:
     """Return regions a - b - c ... in so many clusters."""
     labels = "abcdefghij"[:regions]
-    edges = list(zip(labels, labels[1:], strict=False))
+    edges = list(itertools.pairwise(labels))
     return SCOT(AcyclicFactor(list(labels), edges), ConnectivityFactor.complete(clusters))
 
 

@@ -55,7 +55,8 @@ class QueueBounds:
     """How long a queue may get, in messages and in bytes, and when it counts as congested.
 
     Between the high-water mark and the bound there must be room for all that is under way when
-    publishers are told to stop.
+    publishers are told to stop: a few batches of 256 from each host of publishers, and what the
+    queues of the neighbours hold below their own marks. With up to nine links, a tenth will do.
     """
 
     capacity: int = 100_000
