@@ -35,7 +35,7 @@ from support.live import (
     until,
 )
 
-A, B, C = line(3).brokers
+A, B, C, D = line(4).brokers
 SMALL = QueueBounds(capacity=2_000, high_water=200)
 PAYLOAD = bytes(200)
 
@@ -47,16 +47,16 @@ async def watch_queue(broker: LiveBroker, neighbour: BrokerId, longest: list[int
         await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("slow", [(A, B), (B, C)], ids=["at the publisher", "further on"])
+@pytest.mark.parametrize("slow", [(A, B), (C, D)], ids=["at the publisher", "further on"])
 def test_publisher_faster_than_a_link_loses_nothing_and_is_slowed_down(slow):
     async def work() -> None:
         shapes = {slow: Shape(bandwidth=600_000)}
-        async with ready(overlay(line(3), queues=SMALL, shapes=shapes)) as live:
+        async with ready(overlay(line(4), queues=SMALL, shapes=shapes)) as live:
             longest = [0]
             watching = asyncio.create_task(watch_queue(live[slow[0]], slow[1], longest))
             async with (
                 client_of(live[A]) as writer,
-                client_of(live[C]) as reader,
+                client_of(live[D]) as reader,
                 reader.subscribe("x >= 0") as notifications,
             ):
                 await tables_hold(live, 1)
@@ -77,21 +77,21 @@ def test_publisher_faster_than_a_link_loses_nothing_and_is_slowed_down(slow):
 
 def test_congestion_is_told_to_all_and_subscribers_are_not_disturbed():
     async def work() -> None:
-        shapes = {(B, C): Shape(bandwidth=100_000)}
-        async with ready(overlay(line(3), queues=SMALL, shapes=shapes)) as live:
+        shapes = {(C, D): Shape(bandwidth=200_000)}
+        async with ready(overlay(line(4), queues=SMALL, shapes=shapes)) as live:
             async with (
                 client_of(live[A]) as writer,
                 client_of(live[A]) as other,
-                client_of(live[C]) as reader,
+                client_of(live[D]) as reader,
                 reader.subscribe("x >= 0"),
             ):
                 await tables_hold(live, 1)
                 publishing = asyncio.create_task(
                     writer.publish_many(({"x": n}, PAYLOAD) for n in range(3_000))
                 )
-                await until(lambda: all(each.notices.congested == [B] for each in live.values()))
+                await until(lambda: all(each.notices.congested == [C] for each in live.values()))
                 status = await other.status()
-                assert status["congested_brokers"] == ["b,0"]
+                assert status["congested_brokers"] == ["c,0"]
                 async with other.subscribe("y > 0"):  # only publications wait
                     assert not publishing.done()
                 assert await publishing == 3_000
