@@ -5,7 +5,7 @@ is never more of it than the tables and the requests of clients allow, and both 
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from octopis.live.configuration import QueueBounds
 from octopis.wire.frames import Kind
@@ -41,9 +41,7 @@ class OutputQueue:
     @property
     def is_over_bound(self) -> bool:
         """Whether something has to be dropped."""
-        return self._droppable > 0 and (
-            len(self._messages) > self._bounds.capacity or self._bytes > self._bounds.capacity_bytes
-        )
+        return self._droppable > 0 and self._is_too_much(len(self._messages))
 
     def put(self, messages: Sequence[Encoded]) -> None:
         """Append messages; the caller then has to look at `is_over_bound`."""
@@ -72,31 +70,15 @@ class OutputQueue:
         return taken
 
     def drop_oldest(self) -> int:
-        """Drop notifications from the front until the queue is within its bound."""
-        kept: list[Encoded] = []
-        dropped = 0
-        while self.is_over_bound:
-            message = self._messages.popleft()
-            if message[0] in _DROPPABLE:
-                self._forget(message)
-                dropped += 1
-            else:
-                kept.append(message)
+        """Drop notifications from the front until the queue is within its bound; say how many."""
+        dropped, kept = self._drop(self._messages.popleft)
         self._messages.extendleft(reversed(kept))
         self._settle()
         return dropped
 
     def drop_newest(self) -> int:
-        """Drop notifications from the end until the queue is within its bound."""
-        kept: list[Encoded] = []
-        dropped = 0
-        while self.is_over_bound:
-            message = self._messages.pop()
-            if message[0] in _DROPPABLE:
-                self._forget(message)
-                dropped += 1
-            else:
-                kept.append(message)
+        """Drop notifications from the end until the queue is within its bound; say how many."""
+        dropped, kept = self._drop(self._messages.pop)
         self._messages.extend(reversed(kept))
         self._settle()
         return dropped
@@ -109,9 +91,22 @@ class OutputQueue:
         self.is_congested = False
         return lost
 
-    def _forget(self, message: Encoded) -> None:
-        self._bytes -= len(message[1])
-        self._droppable -= 1
+    def _drop(self, pop: Callable[[], Encoded]) -> tuple[int, list[Encoded]]:
+        """Pop and forget notifications; return how many, and what else was in their way."""
+        kept: list[Encoded] = []
+        dropped = 0
+        while self._droppable and self._is_too_much(len(self._messages) + len(kept)):
+            kind, item = message = pop()
+            if kind in _DROPPABLE:
+                self._bytes -= len(item)
+                self._droppable -= 1
+                dropped += 1
+            else:
+                kept.append(message)
+        return dropped, kept
+
+    def _is_too_much(self, length: int) -> bool:
+        return length > self._bounds.capacity or self._bytes > self._bounds.capacity_bytes
 
     def _settle(self) -> None:
         bounds = self._bounds
