@@ -3,39 +3,35 @@
 import asyncio
 import logging
 import secrets
-import time
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from typing import Any
 
-from octopis.errors import ConnectionFailed, ConnectionLost, InvalidNotification, OctopisError
+from octopis.errors import ConnectionFailed, ConnectionLost, OctopisError
 from octopis.filters import Filter, parse_filter
 from octopis.live.backoff import Backoff
 from octopis.live.client_address import parse_addresses
 from octopis.live.client_connection import ClientConnection
 from octopis.live.notifications import Gap, Notifications
-from octopis.model import BrokerId, Notification, Value
+from octopis.live.publishing import Publication, Publishing
+from octopis.live.streams import Streams
+from octopis.model import BrokerId, Value
 from octopis.wire.client import (
     Consumed,
     Delivery,
     SubscribeRequest,
     UnsubscribeRequest,
-    encode_publish,
     encode_request,
 )
 from octopis.wire.control import StatusRequest, encode_control
-from octopis.wire.greeting import ClientHello, Welcome
-from octopis.wire.published import encode_published
+from octopis.wire.greeting import ClientHello
 
 WINDOW = 10_000
 """How many notifications wait in a client at most, for its program to read them."""
 
 SILENCE_S = 20.0
-_CHUNK_BYTES = 32 * 1024
 _REQUESTS_AT_ONCE = 1_000
 _log = logging.getLogger(__name__)
-Publication = Mapping[str, Value] | tuple[Mapping[str, Value], bytes]
 
 
 class Client:
@@ -67,17 +63,10 @@ class Client:
         self._connected = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
         self._failure: OctopisError | None = None
-        self._sequence = count(1)
         self._numbers = count(1)
         self._moves = 0
-        self._streams: dict[Notifications, dict[int, str]] = {}
-        self._by_number: dict[int, Notifications] = {}
-        self._arrived = 0  # deliveries, over all connections
-        self._reported = 0  # how many of them the broker knows to be consumed
-        self._base = 0  # how many had been consumed when the connection was made
-        self._in_flight = 0
-        self._room: asyncio.Event = asyncio.Event()
-        self._limits = Welcome(BrokerId("", 0), 2**24, 2**20)
+        self._streams = Streams(self._window)
+        self._publishing = Publishing(self.id, self._open_connection)
 
     # Life
 
@@ -91,10 +80,12 @@ class Client:
     async def open(self) -> None:
         """Connect, or raise ConnectionFailed."""
         await self._connect()
+        self._connected.set()
         self._keeper = asyncio.get_running_loop().create_task(self._keep())
 
     async def close(self) -> None:
         """Say goodbye. Streams end, and what waits for an answer raises ConnectionLost."""
+        self._streams.end(None)
         self._fail(ConnectionLost("the client is closed"))
         if self._keeper is not None:
             self._keeper.cancel()
@@ -102,6 +93,13 @@ class Client:
         if self._connection is not None:
             self._connection.close("the client is done")
             await self._connection.lost
+
+    async def status(self) -> dict[str, Any]:
+        """Ask the broker how it is."""
+        connection = await self._open_connection()
+        found = await connection.ask(lambda request: encode_control(StatusRequest(request)))
+        assert isinstance(found, dict)
+        return found
 
     # Publishing
 
@@ -114,9 +112,11 @@ class Client:
     ) -> None:
         """Publish a notification; returns when the host broker has accepted it.
 
-        Raises InvalidNotification, or ConnectionLost where nobody can say what became of it.
+        `intended_ns` is when it was meant to be published, if that is not now (nanoseconds
+        since 1970). Raises InvalidNotification, or ConnectionLost where nobody can say what
+        became of it.
         """
-        await (await self._send([self._encode(attributes, payload, intended_ns)]))
+        await self._publishing.publish(attributes, payload, intended_ns)
 
     async def publish_many(self, publications: Iterable[Publication]) -> int:
         """Publish many, each as attributes or as (attributes, payload); return how many.
@@ -124,60 +124,7 @@ class Client:
         Much faster than one by one: many are on their way at a time. Raises as `publish` does,
         after those that were under way have been answered.
         """
-        published = 0
-        under_way: deque[asyncio.Future[Any]] = deque()
-        chunk: list[bytes] = []
-        size = 0
-        try:
-            for publication in publications:
-                attributes, payload = (
-                    publication if isinstance(publication, tuple) else (publication, b"")
-                )
-                chunk.append(self._encode(attributes, payload, None))
-                published += 1
-                size += len(chunk[-1])
-                if size >= _CHUNK_BYTES:
-                    under_way.append(await self._send(chunk))
-                    chunk, size = [], 0
-                    while under_way and under_way[0].done() and not under_way[0].exception():
-                        under_way.popleft()
-            if chunk:
-                under_way.append(await self._send(chunk))
-        finally:
-            await _answered(under_way)
-        return published
-
-    def _encode(
-        self, attributes: Mapping[str, Value], payload: bytes, intended_ns: int | None
-    ) -> bytes:
-        checked = Notification.checked(attributes, payload)
-        when = time.time_ns() if intended_ns is None else intended_ns
-        encoded = encode_published(checked.attributes, payload, self.id, next(self._sequence), when)
-        if len(encoded) > self._limits.frame_max // 2:
-            raise InvalidNotification(
-                f"a notification has at most {self._limits.frame_max // 2:,} bytes here, "
-                f"not {len(encoded):,}"
-            )
-        return encoded
-
-    async def _send(self, chunk: list[bytes]) -> "asyncio.Future[Any]":
-        """Send notifications as soon as there is a connection with room for them."""
-        size = sum(map(len, chunk)) + 16
-        while True:
-            connection = await self._open_connection()
-            if not self._in_flight or self._in_flight + size <= self._limits.publish_window:
-                break
-            self._room.clear()
-            await self._room.wait()
-        answer = connection.ask(lambda request: encode_publish(request, chunk), len(chunk))
-        self._in_flight += size
-
-        def answered(_: object) -> None:
-            self._in_flight -= size
-            self._room.set()
-
-        answer.add_done_callback(answered)
-        return answer
+        return await self._publishing.publish_many(publications)
 
     # Subscribing
 
@@ -191,6 +138,7 @@ class Client:
 
         Raises InvalidFilter at once where a filter makes no sense.
         """
+        assert filters, "a stream needs at least one filter"
         wanted = [
             each if isinstance(each, Filter) else parse_filter(each, dialect) for each in filters
         ]
@@ -200,9 +148,7 @@ class Client:
 
     async def open_stream(self, stream: Notifications) -> None:
         """Subscribe a stream's filters."""
-        names = stream.names
-        self._streams[stream] = names
-        self._by_number |= dict.fromkeys(names, stream)
+        self._streams.add(stream)
         try:
             await self._subscribe(stream, await self._open_connection())
         except BaseException:
@@ -211,20 +157,19 @@ class Client:
 
     async def close_stream(self, stream: Notifications) -> None:
         """Unsubscribe a stream's filters, as far as there is a connection."""
-        names = self._streams.pop(stream, {})
-        for number in names:
-            self._by_number.pop(number, None)
-        stream.clear()
-        self.consumed(0)
+        self._streams.remove(stream)
+        self.consumed()
         connection = self._connection
         if connection is None or not connection.is_open:
             return
-        answers = [connection.ask(_unsubscribe_frame(identity)) for identity in names.values()]
+        answers = [
+            connection.ask(_unsubscribe_frame(identity)) for identity in stream.names.values()
+        ]
         # Refused is what was never accepted; lost is what ends with the connection anyway.
         await asyncio.gather(*answers, return_exceptions=True)
 
     async def _subscribe(self, stream: Notifications, connection: ClientConnection) -> None:
-        names = list(self._streams[stream].items())
+        names = list(stream.names.items())
         for start in range(0, len(names), _REQUESTS_AT_ONCE):
             answers = [
                 connection.ask(
@@ -236,52 +181,25 @@ class Client:
                 if isinstance(found, BaseException):
                     raise found
 
-    # What the connection tells
+    # What the connection and the streams tell
 
     def delivered(self, deliveries: list[Delivery]) -> None:
         """Hand deliveries to the streams that they are for."""
-        streams = self._streams
-        numbered = list(enumerate(deliveries, self._arrived))
-        self._arrived += len(deliveries)
-        if len(streams) == 1:
-            stream = next(iter(streams))
-            stream.push([each for each in numbered if each[1].numbers[0] in self._by_number])
-        else:
-            found: dict[Notifications, list[tuple[int, Delivery | Gap]]] = {}
-            known = self._by_number
-            for each in numbered:
-                for stream in {known[n] for n in each[1].numbers if n in known}:
-                    found.setdefault(stream, []).append(each)
-            for stream, items in found.items():
-                stream.push(items)
-        self.consumed(0)
+        self._streams.deliver(deliveries)
+        self.consumed()
 
     def gap(self, dropped: int) -> None:
-        """Tell every stream that deliveries were dropped: they may have been for any."""
-        self._tell_gap(Gap(f"the broker dropped {dropped:,} for this slow client", dropped))
+        """Tell every stream that deliveries were dropped."""
+        reason = f"the broker dropped {dropped:,} for this slow client"
+        self._streams.tell_gap(Gap(reason, dropped))
 
-    def consumed(self, count: int) -> None:  # noqa: ARG002 - streams say, the oldest decides
+    def consumed(self) -> None:
         """Tell the broker now and then how much has been consumed, so that it sends more."""
-        if self._arrived - self._reported < max(1, self._window // 4):
-            return
-        waiting = [stream.oldest for stream in self._streams if stream.oldest is not None]
-        oldest = min(waiting, default=self._arrived)
-        if oldest - self._reported >= max(1, self._window // 4) and self._connection is not None:
-            self._reported = oldest
-            self._connection.tell(encode_request(Consumed(oldest - self._base)))
-
-    def _tell_gap(self, gap: Gap) -> None:
-        for stream in self._streams:
-            stream.push([(self._arrived, gap)])
+        count = self._streams.to_report()
+        if count is not None and self._connection is not None:
+            self._connection.tell(encode_request(Consumed(count)))
 
     # Staying connected
-
-    async def status(self) -> dict[str, Any]:
-        """Ask the broker how it is."""
-        connection = await self._open_connection()
-        found = await connection.ask(lambda request: encode_control(StatusRequest(request)))
-        assert isinstance(found, dict)
-        return found
 
     async def _open_connection(self) -> ClientConnection:
         while True:
@@ -290,14 +208,12 @@ class Client:
                 raise self._failure
             if self._connection is not None and self._connection.is_open:
                 return self._connection
-            self._connected.clear()
+            self._connected.clear()  # `_keep` has not noticed yet
 
     async def _connect(self) -> None:
         """Make a connection at the first address, or raise ConnectionFailed."""
         address = self._addresses[0]
-        waiting = [stream.oldest for stream in self._streams if stream.oldest is not None]
-        oldest = min(waiting, default=self._arrived)
-        hello = ClientHello(self.id, self._window, self._arrived - oldest)
+        hello = ClientHello(self.id, self._window, self._streams.start_connection())
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._connect_s):
@@ -305,7 +221,7 @@ class Client:
                     lambda: ClientConnection(hello, self), *address
                 )
                 try:
-                    self._limits = await connection.welcome
+                    welcome = await connection.welcome
                 except BaseException:
                     connection.close("there was no welcome")
                     raise
@@ -313,13 +229,11 @@ class Client:
             reason = f"no broker answers at octopis://{address} within {self._connect_s:g} s"
             raise ConnectionFailed(reason) from failure
         except OSError as failure:
-            raise ConnectionFailed(
-                f"no broker can be reached at octopis://{address}: {failure}"
-            ) from failure
-        self._base = self._reported = oldest
-        self.broker = self._limits.broker
+            reason = f"no broker can be reached at octopis://{address}: {failure}"
+            raise ConnectionFailed(reason) from failure
+        self._publishing.limits = welcome
+        self.broker = welcome.broker
         self._connection = connection
-        self._connected.set()
 
     async def _keep(self) -> None:
         """Watch the connection, and mend it."""
@@ -336,6 +250,8 @@ class Client:
             _log.warning("%s lost its connection: %s", self.id, reason)
             if not await self._reconnect(reason):
                 return
+            self._connected.set()
+            self._publishing.wake()
 
     async def _reconnect(self, reason: str) -> bool:
         """Dial until it works, and subscribe anew; False where the client has given up."""
@@ -349,17 +265,16 @@ class Client:
             try:
                 await self._connect()
                 assert self._connection is not None
-                for stream in list(self._streams):
+                self._streams.tell_gap(Gap(f"the connection was lost: {reason}"))
+                for stream in self._streams:
                     await self._resubscribe(stream, self._connection)
-            except (ConnectionFailed, ConnectionLost) as failure:
-                self._connected.clear()
+            except ConnectionFailed as failure:
                 if loop.time() > deadline:
                     tried = f"gave up after {self._reconnect_s:g} s: {failure}"
                     self._fail(ConnectionFailed(f"the connection was lost: {reason}; {tried}"))
                     return False
             else:
                 _log.warning("%s is connected again, to %s", self.id, self.broker)
-                self._tell_gap(Gap(f"the connection was lost: {reason}"))
                 return True
 
     async def _resubscribe(self, stream: Notifications, connection: ClientConnection) -> None:
@@ -374,9 +289,8 @@ class Client:
         """Let everybody know that there will be no connection any more."""
         self._failure = self._failure or failure
         self._connected.set()
-        self._room.set()
-        for stream in self._streams:
-            stream.end(self._failure)
+        self._publishing.wake()
+        self._streams.end(self._failure)
 
 
 def connect(address: str, **options: Any) -> Client:
@@ -396,14 +310,3 @@ def _subscribe_frame(number: int, name: str, wanted: Filter, epoch: int) -> Call
 
 def _unsubscribe_frame(name: str) -> Callable[[int], bytes]:
     return lambda request: encode_request(UnsubscribeRequest(request, name))
-
-
-async def _answered(under_way: Iterable["asyncio.Future[Any]"]) -> None:
-    """Wait for all answers, and raise one error for all that went wrong."""
-    found = await asyncio.gather(*under_way, return_exceptions=True)
-    errors = [each for each in found if isinstance(each, BaseException)]
-    lost = [each for each in errors if isinstance(each, ConnectionLost)]
-    if lost:
-        raise ConnectionLost(lost[0].reason, sum(each.publications for each in lost))
-    if errors:
-        raise errors[0]

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from octopis.errors import ConnectionLost, OctopisError
+from octopis.errors import OctopisError
 from octopis.filters import Filter
 from octopis.model import Value
 from octopis.wire.client import Delivery
@@ -50,7 +50,7 @@ class StreamHome(Protocol):
     async def close_stream(self, stream: "Notifications") -> None:
         """Unsubscribe."""
 
-    def consumed(self, count: int) -> None:
+    def consumed(self) -> None:
         """Note that a stream has let go of deliveries."""
 
 
@@ -82,14 +82,15 @@ class Notifications:
 
         self._buffer: deque[tuple[int, Delivery | Gap]] = deque()
         self._wake: asyncio.Future[None] | None = None
-        self._ended: OctopisError | None = None
+        self._is_ended = False
+        self._failure: OctopisError | None = None
 
     async def __aenter__(self) -> "Notifications":
         await self._home.open_stream(self)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self.end(ConnectionLost("the subscription is closed"))
+        self.end()
         await self._home.close_stream(self)
 
     def __aiter__(self) -> "Notifications":
@@ -100,18 +101,20 @@ class Notifications:
             while self._buffer:
                 found = self._pop()
                 if found is not None:
-                    self._home.consumed(1)
+                    self._home.consumed()
                     return found
-            await self._more()
+            if not await self._more():
+                raise StopAsyncIteration
 
     async def batches(self) -> AsyncIterator[list[Received]]:
         """Yield everything that has arrived since the last time, in one list: for speed."""
         while True:
             while not self._buffer:
-                await self._more()
+                if not await self._more():
+                    return
             count = len(self._buffer)
             batch = [found for _ in range(count) if (found := self._pop()) is not None]
-            self._home.consumed(count)
+            self._home.consumed()
             if batch:
                 yield batch
 
@@ -124,13 +127,18 @@ class Notifications:
 
     def push(self, items: Sequence[tuple[int, Delivery | Gap]]) -> None:
         """Append numbered deliveries, and gaps."""
-        if self._ended is None:
+        if not self._is_ended:
             self._buffer += items
             self._wake_up()
 
-    def end(self, reason: OctopisError) -> None:
-        """Let nothing more come; what has arrived can still be read."""
-        self._ended = self._ended or reason
+    def end(self, failure: OctopisError | None = None) -> None:
+        """Let nothing more come; what has arrived can still be read.
+
+        Then iterating stops, or raises `failure` where the end was not wanted.
+        """
+        if not self._is_ended:
+            self._is_ended = True
+            self._failure = failure
         self._wake_up()
 
     def clear(self) -> None:
@@ -141,14 +149,18 @@ class Notifications:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
-    async def _more(self) -> None:
-        if self._ended is not None:
-            raise self._ended
+    async def _more(self) -> bool:
+        """Wait for something to read; False where nothing more will come."""
+        if self._is_ended:
+            if self._failure is not None:
+                raise self._failure
+            return False
         self._wake = asyncio.get_running_loop().create_future()
         try:
             await self._wake
         finally:
             self._wake = None
+        return True
 
     def _pop(self) -> Received | None:
         """Remove the oldest item; return it, unless it is a gap, which is told."""

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 import uvloop
 
 from octopis.filters import Filter
-from octopis.live.client import Client, Publication
+from octopis.live.client import Client
 from octopis.live.notifications import Gap, Notifications, Received
+from octopis.live.publishing import Publication
 from octopis.model import BrokerId, Value
 
 _Result = TypeVar("_Result")
@@ -131,7 +132,7 @@ class SyncNotifications:
         if not self._ready:
             try:
                 self._ready += self._client.wait(self._batch())
-            except TimeoutError:
+            except (TimeoutError, StopAsyncIteration):
                 self._batches = self._stream.batches()
                 raise StopIteration from None
         return self._ready.popleft()
