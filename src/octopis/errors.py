@@ -20,8 +20,9 @@ OctopisError                      something went wrong; the message says what, w
 │   └── InvalidSubscription       a subscription that cannot be made or ended as asked
 └── OperationFailed               the input was right, the work still failed (exit status 1)
     ├── ProtocolError             the other side of a connection does not keep to the protocol
-    └── ConnectionFailed          a broker cannot be reached, or does not take us in
-        └── ConnectionLost        ... any more: what was under way may or may not have arrived
+    ├── ConnectionFailed          a broker cannot be reached, or does not take us in
+    │   └── ConnectionLost        ... any more: what was under way may or may not have arrived
+    └── LawViolated               a simulated run did what no run may do: a fault in OctopiS
 
 Programmer faults are assertions, not errors from this tree.
 """
@@ -55,6 +56,38 @@ class InvalidInput(OctopisError):
 
 class OperationFailed(OctopisError):
     """The input was right, but the work could not be done."""
+
+
+class LawViolated(OperationFailed):
+    """A run did what no run may do. Scenario, seed and time are enough to see it again."""
+
+    def __init__(  # noqa: PLR0913 - the facts of one violation
+        self,
+        law: str,
+        detail: str,
+        *,
+        seed: int,
+        time_ns: int,
+        broker: str,
+        notification: tuple[str, int] | None = None,
+        subscription: str | None = None,
+    ) -> None:
+        about = ""
+        if notification is not None:
+            about = f" (notification {notification[1]} of {notification[0]})"
+        elif subscription is not None:
+            about = f" (subscription {subscription})"
+        super().__init__(
+            f"law violated: {law}: {detail}{about}, at broker {broker}, "
+            f"{time_ns / 1e9:.9f} s of virtual time, seed {seed}"
+        )
+        self.law = law
+        self.detail = detail
+        self.seed = seed
+        self.time_ns = time_ns
+        self.broker = broker
+        self.notification = notification
+        self.subscription = subscription
 
 
 class InvalidTopology(InvalidInput):

@@ -16,12 +16,12 @@ import msgspec
 import uvloop
 
 import octopis
-from octopis.benchmarks.stock import StockWorkload
 from octopis.errors import OperationFailed
 from octopis.live.configuration import Address, OverlayConfiguration
 from octopis.live.deployment import run
 from octopis.routing import Algorithm
 from octopis.topology import SCOT, AcyclicFactor, ConnectivityFactor, from_catalogue
+from octopis.workload.stock import StockWorkload
 
 END = {"end": True}
 """Published last, so that the subscriber knows that everything has come."""

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from octopis.benchmarks.stock import StockWorkload
 from octopis.filters import Filter
 from octopis.filters.spread import spread
 from octopis.filters.terms import ValueTerm
@@ -13,6 +12,7 @@ from octopis.filters.values import Cut
 from octopis.matching.interface import Batch
 from octopis.matching.positions import Integers
 from octopis.model import Value
+from octopis.workload.stock import StockWorkload
 
 
 class BruteForce:

@@ -12,12 +12,12 @@ import msgspec
 
 from octopis.benchmarks.brute_force import BruteForce
 from octopis.benchmarks.machine import memory_peak_mb
-from octopis.benchmarks.stock import StockWorkload
 from octopis.errors import OperationFailed
 from octopis.filters import Filter
 from octopis.filters.sql import parse_sql
 from octopis.matching import BitsetIndex, LinearIndex
 from octopis.matching.interface import Batch
+from octopis.workload.stock import StockWorkload
 
 DESTINATIONS = 7
 BATCH = 64
@@ -72,7 +72,7 @@ def measure(size: int, seed: int) -> list[Figure]:
     """Return all figures for an index of `size` subscriptions."""
     workload = StockWorkload(seed)
     filters = workload.filters(size)
-    batches = _batches(workload.notifications(BATCH * 40))
+    batches = in_batches(workload.notifications(BATCH * 40))
     index: BitsetIndex[int, int] = BitsetIndex()
     entries = [(number, wanted, number % DESTINATIONS) for number, wanted in enumerate(filters)]
     gc.collect()
@@ -90,14 +90,12 @@ def measure(size: int, seed: int) -> list[Figure]:
         figure("matches per notification", matched / (5 * BATCH), ""),
         figure("built", built, "s"),
         figure(
-            "destinations, batches of 64", _per_notification(index.destinations, batches[:repeats])
+            "destinations, batches of 64", per_notification(index.destinations, batches[:repeats])
         ),
-        figure("all matches, batches of 64", _per_notification(index.matches, batches[:repeats])),
+        figure("all matches, batches of 64", per_notification(index.matches, batches[:repeats])),
         figure(
             "destinations, one at a time",
-            _per_notification(
-                index.destinations, [[one] for batch in batches[:5] for one in batch]
-            ),
+            per_notification(index.destinations, [[one] for batch in batches[:5] for one in batch]),
         ),
         figure("memory", memory_peak_mb(), "MB"),
     ]
@@ -107,7 +105,7 @@ def measure(size: int, seed: int) -> list[Figure]:
     if size <= 10_000:
         linear: LinearIndex[int, int] = LinearIndex()
         linear.add_many(entries)
-        slow = _per_notification(linear.matches, [batches[0][:10], batches[1][:10]])
+        slow = per_notification(linear.matches, [batches[0][:10], batches[1][:10]])
         figures.append(figure("all matches", slow, structure="linear oracle"))
     if size <= 100_000:
         brute = BruteForce(filters, workload)
@@ -115,7 +113,7 @@ def measure(size: int, seed: int) -> list[Figure]:
         figures.append(
             figure(
                 "all matches",
-                _per_notification(brute.matches, few),
+                per_notification(brute.matches, few),
                 structure="numpy brute force",
             )
         )
@@ -154,11 +152,12 @@ def _changes(
     yield "10,000 removed one by one", time.perf_counter() - start
 
 
-def _batches(notifications: Batch) -> list[Batch]:
+def in_batches(notifications: Batch) -> list[Batch]:
+    """Return the notifications in batches of 64."""
     return [notifications[start : start + BATCH] for start in range(0, len(notifications), BATCH)]
 
 
-def _per_notification(match: Callable[[Batch], object], batches: list[Batch]) -> float:
+def per_notification(match: Callable[[Batch], object], batches: list[Batch]) -> float:
     """Return the median over batches of microseconds per notification."""
     match(batches[0])
     seconds = []

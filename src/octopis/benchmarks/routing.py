@@ -7,10 +7,10 @@ from statistics import median
 
 import numpy as np
 
-from octopis.benchmarks.stock import StockWorkload
 from octopis.model import BrokerId, ClusterBitVector, Notification
 from octopis.routing import Algorithm, Broker, Effect, Enqueue, Routed, Subscribe, Subscription
 from octopis.topology import SCOT, from_catalogue
+from octopis.workload.stock import StockWorkload
 
 BATCH = 64
 BATCHES = 60
@@ -40,7 +40,7 @@ def run(subscriptions: int, seed: int) -> Iterator[Rate]:
         # All of a batch is on its queues before any of it leaves: a threshold above that.
         broker = Broker(WHO, scot, algorithm, congestion_threshold=10 * BATCH)
         for number, (wanted, host) in enumerate(zip(filters, hosts, strict=True)):
-            _tell(broker, scot, Subscription(f"s{number}", wanted), scot.brokers[host])
+            tell(broker, scot, Subscription(f"s{number}", wanted), scot.brokers[host])
         yield _measure(broker, batches, "publisher's host", None)
         yield _measure(broker, batches, "on the way", scot.primary_neighbours(WHO)[0])
         if algorithm is Algorithm.DNR:
@@ -49,7 +49,7 @@ def run(subscriptions: int, seed: int) -> Iterator[Rate]:
             yield _measure(broker, batches, "publisher's host, 2 of 4 iCOLs overloaded", None)
 
 
-def _tell(broker: Broker, scot: SCOT, subscription: Subscription, host: BrokerId) -> None:
+def tell(broker: Broker, scot: SCOT, subscription: Subscription, host: BrokerId) -> None:
     """Tell the broker of a subscription as it would hear of it in the overlay."""
     cbv_s = ClusterBitVector.of([host.cluster])
     if host == broker.id:
@@ -63,7 +63,7 @@ def _tell(broker: Broker, scot: SCOT, subscription: Subscription, host: BrokerId
         else:
             last_hop = BrokerId(broker.id.region, host.cluster)
         effects = broker.messages_arrived(last_hop, [Subscribe(subscription, cbv_s, host)])
-    _drain(broker, effects)
+    drain(broker, effects)
 
 
 def _measure(
@@ -78,14 +78,14 @@ def _measure(
             effects = broker.client_publishes("publisher", 0, batch)
         else:
             effects = broker.messages_arrived(sender, routed)
-        _drain(broker, effects)
+        drain(broker, effects)
         seconds.append(time.perf_counter() - start)
         broker.window_elapsed()
     ims = (broker.counters.notification_ims - before) / (BATCH * len(batches))
     return Rate(broker.algorithm.value, role, BATCH / median(seconds), ims)
 
 
-def _drain(broker: Broker, effects: Sequence[Effect]) -> None:
+def drain(broker: Broker, effects: Sequence[Effect]) -> None:
     """Let everything leave its queue, as fast links would."""
     for effect in effects:
         if isinstance(effect, Enqueue):

@@ -2,16 +2,19 @@
 
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from octopis.benchmarks import broker, machine, matching, routing
+from octopis.benchmarks import broker, calibration, machine, matching, routing, simulator
 from octopis.cli import output
 from octopis.errors import InvalidConfiguration
+from octopis.workload.costs import format_profile
 
 app = typer.Typer(
-    help="Measure OctopiS on this machine: matching, routing, broker.", no_args_is_help=True
+    help="Measure OctopiS on this machine: matching, routing, simulator, broker.",
+    no_args_is_help=True,
 )
 SeedOption = Annotated[int, typer.Option(help="Seed of the workload.")]
 
@@ -107,6 +110,61 @@ def bench_broker(
         ],
         caption=machine.describe(),
     )
+
+
+@app.command(name="simulator")
+def bench_simulator(
+    full: Annotated[
+        bool, typer.Option("--full", help="Also an overlay of 2,000 brokers: minutes.")
+    ] = False,
+    seed: SeedOption = 1,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Measure the simulator: 10,000 subscriptions of 2%, 100 publishers, one run on one core."""
+    wanted = simulator.cases(seed, large=full)
+    measured = []
+    for case, figures in zip(wanted, simulator.run(wanted), strict=True):
+        sys.stderr.write(f"measured {case.name}\n")
+        measured.append((case, figures))
+    if as_json:
+        rows = [
+            asdict(figures) | {"case": case.name, "ims_per_s": figures.ims_per_s}
+            for case, figures in measured
+        ]
+        output.print_json({"machine": machine.describe(), "seed": seed, "figures": rows})
+        return
+    output.print_table(
+        "Simulator (the trace is written; reading the scenario is not counted)",
+        ("what", "IMs", "deliveries", "s", "at most", "IMs/s", "memory MB", "at most "),
+        [
+            (
+                case.name,
+                figures.ims,
+                figures.deliveries,
+                figures.run_s,
+                case.seconds_target or "",
+                figures.ims_per_s,
+                figures.memory_mb,
+                case.memory_mb_target or "",
+            )
+            for case, figures in measured
+        ],
+        caption=machine.describe(),
+    )
+
+
+@app.command(name="calibrate")
+def bench_calibrate(
+    out: Annotated[
+        Path | None, typer.Option(help="Write the profile to this TOML file, too.")
+    ] = None,
+    seed: SeedOption = 1,
+) -> None:
+    """Measure what work costs this machine: a profile for `octopis sim example --profile`."""
+    text = format_profile(calibration.calibrate(seed))
+    if out is not None:
+        out.write_text(text, encoding="utf-8")
+    sys.stdout.write(text)
 
 
 def _counts(sizes: str) -> list[int]:

@@ -9,7 +9,7 @@ import typer
 from typer.exceptions import TyperException
 
 from octopis import __version__
-from octopis.cli import bench, demo, route, topology
+from octopis.cli import bench, demo, route, sim, topology
 from octopis.cli import filter as filters
 from octopis.errors import OctopisError
 
@@ -20,7 +20,8 @@ Start with [bold]octopis demo[/bold], then look around:
   [cyan]octopis topology[/cyan]   overlays: list, show, check, plan, draw
   [cyan]octopis filter[/cyan]     subscriptions: check, explain, covers, convert
   [cyan]octopis route[/cyan]      notifications: explain their way, show the cases
-  [cyan]octopis bench[/cyan]      measure: matching, routing, broker
+  [cyan]octopis sim[/cyan]        overlays in virtual time: example, run, replay
+  [cyan]octopis bench[/cyan]      measure: matching, routing, simulator, broker
 
 Each command explains itself with --help.
 """
@@ -39,6 +40,7 @@ app = typer.Typer(
 app.add_typer(topology.app, name="topology")
 app.add_typer(filters.app, name="filter")
 app.add_typer(route.app, name="route")
+app.add_typer(sim.app, name="sim")
 app.add_typer(bench.app, name="bench")
 app.command(name="demo")(demo.demo)
 

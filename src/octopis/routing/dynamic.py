@@ -13,18 +13,16 @@ the tree. So (pending clusters, depth left) falls with every hop: no loops and n
 from collections.abc import Sequence
 from math import inf
 
-from octopis.model import BrokerId, ClusterBitVector
-from octopis.routing.cases import Carrier, Case, case_for
+from octopis.model import BrokerId
+from octopis.routing.choice import Queues, choose, left_out, split
 from octopis.routing.link_status import LinkStatusTable
 from octopis.routing.local import LocalClients
 from octopis.routing.messages import Routed
 from octopis.routing.outbox import Outbox
-from octopis.routing.planned_queue import PlannedQueue, least_loaded
+from octopis.routing.planned_queue import PlannedQueue
 from octopis.routing.reasons import Reason
 from octopis.routing.static import StaticRouting
 from octopis.routing.table import RoutingTable
-
-Queues = list[PlannedQueue]
 
 
 class DynamicRouting:
@@ -73,7 +71,7 @@ class DynamicRouting:
         # What goes onto a link that is down is lost at once, so its queue never fills.
         is_up = link in self._outbox.up
         longest = self._link_status.longest_uncongested(link) if is_up else inf
-        return PlannedQueue(link, self._link_status[link], longest)
+        return PlannedQueue(link, self._link_status[link].queue_length, longest)
 
     def _icols_have_room(self, count: int) -> bool:
         return all(
@@ -85,13 +83,10 @@ class DynamicRouting:
     def _plan(self, routed: Routed, acols: Queues, icols: Queues, why_icol: Reason) -> None:
         """Put the copies of one notification on their queues; one of them may carry CBV_p."""
         plain = Routed(routed.notification) if routed.cbv_p else routed
-        free: Queues = []
-        overloaded: Queues = []
-        for queue in icols:
-            (overloaded if queue.length > queue.longest_uncongested else free).append(queue)
+        free, overloaded = split(icols)
         carrier = None
         if overloaded:
-            case, carrier = self._choose(acols, free, overloaded)
+            case, carrier = choose(acols, free, overloaded, self._outbox.up)
             counts = self._outbox.counters.cases
             counts[case.name] = counts.get(case.name, 0) + 1
         for queue in acols:
@@ -101,24 +96,5 @@ class DynamicRouting:
             if queue is not carrier:
                 queue.add(plain, why_icol)
         if carrier is not None:
-            pending = 0
-            for queue in overloaded:
-                if queue is not carrier:
-                    pending |= 1 << queue.link.cluster
-            cbv_p = ClusterBitVector(pending)
-            carrier.add(Routed(routed.notification, cbv_p) if pending else plain, case.reason)
-
-    def _choose(self, acols: Queues, free: Queues, overloaded: Queues) -> tuple[Case, PlannedQueue]:
-        """Return the case, and the queue whose copy carries the pending clusters."""
-        # A link that is down has an empty queue, but would lose the other clusters, too.
-        up = self._outbox.up
-        free = [queue for queue in free if queue.link in up]
-        # Which aCOL is the least loaded matters only where no iCOL is free.
-        acols = [] if free else [queue for queue in acols if queue.link in up]
-        acol = least_loaded(acols) if acols else None
-        free_acol = acol is not None and not acol.is_congested()
-        case = case_for(overloaded_icol=True, free_icol=bool(free), free_acol=free_acol)
-        if case.carrier is Carrier.FREE_ACOL:
-            assert acol is not None
-            return case, acol
-        return case, least_loaded(free if case.carrier is Carrier.FREE_ICOL else overloaded)
+            pending = left_out(overloaded, carrier)
+            carrier.add(Routed(routed.notification, pending) if pending else plain, case.reason)

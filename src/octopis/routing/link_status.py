@@ -44,9 +44,7 @@ class LinkStatusTable:
     def longest_uncongested(self, link: BrokerId) -> float:
         """Return how long the link's queue may be, as this window stands, without congestion."""
         status = self.statuses[link]
-        # Floor division is exact, so this is Eq. 3 for whole messages, to the last one.
-        longest = self.congestion_threshold * (1 + status.q_out) // (1 + status.q_in)
-        return longest if longest == longest else inf  # noqa: PLR0124 - no threshold, no congestion
+        return longest_uncongested(self.congestion_threshold, status.q_in, status.q_out)
 
     def entered(self, link: BrokerId, count: int = 1) -> None:
         """Count messages that were put on the link's queue."""
@@ -76,3 +74,10 @@ class LinkStatusTable:
     def reset(self, link: BrokerId) -> None:
         """Forget a link whose queue was thrown away, because the link went down."""
         self.statuses[link] = LinkStatus()
+
+
+def longest_uncongested(congestion_threshold: float, q_in: int, q_out: int) -> float:
+    """Return how long a queue may be without congestion, after a window with these counts."""
+    # Floor division is exact, so this is Eq. 3 for whole messages, to the last one.
+    longest = congestion_threshold * (1 + q_out) // (1 + q_in)
+    return longest if longest == longest else inf  # noqa: PLR0124 - no threshold, no congestion

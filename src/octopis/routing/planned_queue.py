@@ -7,7 +7,6 @@ queue's length "now", and all copies for a link can be handed over at once.
 from collections.abc import Iterable
 
 from octopis.model import BrokerId
-from octopis.routing.link_status import LinkStatus
 from octopis.routing.messages import Message
 from octopis.routing.reasons import Reason
 
@@ -17,9 +16,9 @@ class PlannedQueue:
 
     __slots__ = ("length", "link", "longest_uncongested", "messages", "reasons")
 
-    def __init__(self, link: BrokerId, status: LinkStatus, longest_uncongested: float) -> None:
+    def __init__(self, link: BrokerId, length: int, longest_uncongested: float) -> None:
         self.link = link
-        self.length = status.queue_length
+        self.length = length
         self.longest_uncongested = longest_uncongested
         self.messages: list[Message] = []
         self.reasons: list[Reason] = []

@@ -43,7 +43,9 @@ class _Connectivity(Struct, frozen=True):
     edges: list[tuple[Any, Any]] | UnsetType = UNSET
 
 
-class _Document(Struct, frozen=True):
+class TopologyDocument(Struct, frozen=True, kw_only=True):
+    """The tables of a document that describe an overlay; other documents may have more."""
+
     topology: _Heading
     # Absent factors are empty ones, so that unknown keys are looked for in them.
     acyclic_factor: _Acyclic = _Acyclic()
@@ -56,7 +58,11 @@ def parse_topology(text: str, where: str) -> NamedTopology:
     Raises InvalidConfiguration where the document makes no sense, and the error of the
     property where its factors make no overlay.
     """
-    document = decode(text, _Document, where)
+    return topology_of(decode(text, TopologyDocument, where), where)
+
+
+def topology_of(document: TopologyDocument, where: str) -> NamedTopology:
+    """Return the topology that a decoded document describes, as `parse_topology` does."""
     if document.topology.catalogue is not UNSET:
         return _from_catalogue(document, document.topology.catalogue, where)
     if not document.topology.name:
@@ -78,7 +84,7 @@ def format_topology(topology: NamedTopology) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _from_catalogue(document: _Document, catalogue: str, where: str) -> NamedTopology:
+def _from_catalogue(document: TopologyDocument, catalogue: str, where: str) -> NamedTopology:
     for name in ("acyclic_factor", "connectivity_factor"):
         if any(value is not UNSET for value in _values(getattr(document, name))):
             raise InvalidConfiguration(
@@ -101,7 +107,7 @@ def _acyclic(factor: _Acyclic, where: str) -> AcyclicFactor:
     return AcyclicFactor.from_edges(factor.edges)
 
 
-def _connectivity(document: _Document, where: str) -> ConnectivityFactor:
+def _connectivity(document: TopologyDocument, where: str) -> ConnectivityFactor:
     factor = document.connectivity_factor
     if factor.clusters is not UNSET:
         if factor.vertices is not UNSET or factor.edges is not UNSET:

@@ -3,7 +3,7 @@
 import json
 import tomllib
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -55,6 +55,11 @@ def _check_keys(
         inner = fields[key]
         if isinstance(value, Mapping) and isinstance(inner, type(msgspec.Struct)):
             _check_keys(value, inner, where, f"{place}{key}.")
+        elif isinstance(value, list) and get_origin(inner) is tuple:
+            item = get_args(inner)[0]
+            for number, each in enumerate(value):
+                if isinstance(each, Mapping) and isinstance(item, type(msgspec.Struct)):
+                    _check_keys(each, item, where, f"{place}{key}[{number}].")
 
 
 def _readable(message: str) -> str:

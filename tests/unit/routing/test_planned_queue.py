@@ -1,12 +1,12 @@
 from octopis.model import BrokerId, Notification
-from octopis.routing import LinkStatus, Reason, Routed
+from octopis.routing import Reason, Routed
 from octopis.routing.planned_queue import PlannedQueue, least_loaded
 
 COPY = Routed(Notification({}))
 
 
 def queue(region: str, cluster: int, length: int = 0, longest: float = 10) -> PlannedQueue:
-    return PlannedQueue(BrokerId(region, cluster), LinkStatus(length), longest)
+    return PlannedQueue(BrokerId(region, cluster), length, longest)
 
 
 def test_planned_copies_count_as_queued():

@@ -1,7 +1,7 @@
 from octopis.benchmarks.brute_force import BruteForce
-from octopis.benchmarks.stock import StockWorkload
 from octopis.filters.spread import spread
 from octopis.matching import LinearIndex
+from octopis.workload.stock import StockWorkload
 
 
 def test_same_seed_gives_the_same_workload():

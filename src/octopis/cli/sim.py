@@ -1,0 +1,201 @@
+"""`octopis sim`: run overlays in virtual time."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import msgspec
+import typer
+
+from octopis.cli import output
+from octopis.cli.sim_output import print_moments, print_summary, progress_bar
+from octopis.cli.topology import load
+from octopis.errors import InvalidConfiguration, LawViolated
+from octopis.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
+from octopis.simulator.replay import moments_before, read_evidence
+from octopis.simulator.run import run
+from octopis.trace import Level
+from octopis.workload.costs import Profile, parse_profile, profile_named
+from octopis.workload.example import Plan, write_example
+from octopis.workload.folder import Scenario, read_scenario
+from octopis.workload.scenario import CutLink, QueueOptions, RoutingOptions, SlowLink
+
+app = typer.Typer(
+    help="Overlays in virtual time: make an example scenario, run it, replay a violation.",
+    no_args_is_help=True,
+)
+
+ScenarioArgument = Annotated[
+    Path, typer.Argument(metavar="SCENARIO", help="A folder with a scenario.toml and its tables.")
+]
+
+
+@app.command()
+def example(  # noqa: PLR0913, PLR0917 - each is an option of the command
+    out: Annotated[Path, typer.Option(help="The folder to write; new or empty.")] = Path(
+        "out/scenario"
+    ),
+    topology: Annotated[
+        str, typer.Option(help="A name from `octopis topology list`, or a TOML file.")
+    ] = "figure-3",
+    algorithm: Annotated[Algorithm, typer.Option(help="How brokers route.")] = Algorithm.SNR,
+    profile: Annotated[
+        str,
+        typer.Option(
+            help="What work costs: paper (its 35 machines), octopis (ours), or a TOML file of "
+            "`octopis bench calibrate`."
+        ),
+    ] = "paper",
+    subscribers: Annotated[int, typer.Option(help="Clients with one subscription each.")] = 100,
+    publishers: Annotated[int, typer.Option(help="Clients that publish stock quotes.")] = 10,
+    notifications: Annotated[int, typer.Option(help="How many each publisher sends.")] = 100,
+    per_minute: Annotated[float, typer.Option(help="How many it sends in a minute.")] = 60,
+    high_rate: Annotated[
+        int, typer.Option(help="Notifications of one high-rate publisher; 0 for none.")
+    ] = 0,
+    high_rate_per_minute: Annotated[float, typer.Option(help="Its rate.")] = 100_000,
+    congestion_threshold: Annotated[
+        float, typer.Option(help="tau: above it a queue is congested.")
+    ] = CONGESTION_THRESHOLD,
+    window_ms: Annotated[float, typer.Option(help="t_w: queues are watched over it.")] = WINDOW_MS,
+    queue_capacity: Annotated[int, typer.Option(help="Messages in an output queue.")] = 100_000,
+    slow: Annotated[
+        list[str] | None,
+        typer.Option(help="A slow link, SOURCE:TARGET:FACTOR:BEGIN_MS:END_MS."),
+    ] = None,
+    cut: Annotated[
+        list[str] | None,
+        typer.Option(help="A link that is down for a while, SOURCE:TARGET:BEGIN_MS:END_MS."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same scenario.")] = 1,
+) -> None:
+    """Write a scenario of stock quotes: subscribers of 2% of them, placed at random."""
+    plan = Plan(
+        routing=RoutingOptions(algorithm, congestion_threshold, window_ms),
+        name=out.name,
+        topology=load(topology),
+        profile=_profile(profile),
+        queues=QueueOptions(queue_capacity),
+        faults=(*map(_slow_link, slow or ()), *map(_cut_link, cut or ())),
+        subscribers=subscribers,
+        publishers=publishers,
+        notifications_each=notifications,
+        per_minute=per_minute,
+        high_rate_notifications=high_rate,
+        high_rate_per_minute=high_rate_per_minute,
+        seed=seed,
+    )
+    write_example(plan, out)
+    read_scenario(out)  # what was asked for may still make no sense: say so now, not at the run
+    output.say(f"Scenario: {out}. Next: octopis sim run {out}")
+
+
+@app.command(name="run")
+def run_scenario(  # noqa: PLR0913, PLR0917 - each is an option of the command
+    scenario: ScenarioArgument,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder for the trace; new or empty. [out/sim/...]")
+    ] = None,
+    level: Annotated[
+        Level, typer.Option(help="How much is written down; counts are exact at every level.")
+    ] = Level.DELIVERIES,
+    algorithm: Annotated[
+        Algorithm | None, typer.Option(help="Route by this one, whatever the scenario says.")
+    ] = None,
+    real_brokers: Annotated[
+        bool,
+        typer.Option("--real-brokers", help="Let routing.Broker decide: the same trace, slower."),
+    ] = False,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Run a scenario in virtual time and leave its trace."""
+    loaded = _with_algorithm(read_scenario(scenario), algorithm)
+    name = f"{loaded.document.scenario.name}-{loaded.document.routing.algorithm.value}"
+    folder = out or Path("out/sim") / name
+    try:
+        with progress_bar() as progress:
+            summary = run(loaded, folder, level=level, real_brokers=real_brokers, progress=progress)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"octopis: a partial trace, marked as such, is in {folder}\n")
+        raise
+    except LawViolated:
+        sys.stderr.write(f"octopis: to see the moments before, octopis sim replay {folder}\n")
+        raise
+    if as_json:
+        output.print_json(msgspec.to_builtins(summary))
+    else:
+        print_summary(summary, folder)
+
+
+@app.command()
+def replay(
+    trace: Annotated[
+        Path, typer.Argument(metavar="TRACE", help="The folder of a run that violated a law.")
+    ],
+    scenario: Annotated[
+        Path | None, typer.Option(help="Where the scenario is now, if it was moved.")
+    ] = None,
+    last_ms: Annotated[
+        float, typer.Option(help="Show the broker's messages of so many milliseconds.")
+    ] = 10,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Run a scenario again up to the violation, and show the messages just before it."""
+    evidence = read_evidence(trace)
+    loaded = _with_algorithm(read_scenario(scenario or Path(evidence.scenario)), evidence.algorithm)
+    if loaded.digest != evidence.scenario_digest:
+        raise InvalidConfiguration(f"{loaded.folder} is not the scenario that was run: it differs")
+    with TemporaryDirectory() as parent:
+        again = Path(parent) / "trace"
+        try:
+            with progress_bar() as progress:
+                run(
+                    loaded,
+                    again,
+                    level=Level.FULL,
+                    real_brokers=evidence.real_brokers,
+                    progress=progress,
+                )
+        except LawViolated as violation:
+            moments = moments_before(again, read_evidence(again), last_ms)
+            if as_json:
+                output.print_json({"violation": str(violation), "messages": moments})
+            else:
+                print_moments(str(violation), moments)
+            return
+    raise InvalidConfiguration("this version runs the scenario without a violation")
+
+
+def _with_algorithm(scenario: Scenario, algorithm: Algorithm | None) -> Scenario:
+    if algorithm is None:
+        return scenario
+    routing = msgspec.structs.replace(scenario.document.routing, algorithm=algorithm)
+    return replace(scenario, document=msgspec.structs.replace(scenario.document, routing=routing))
+
+
+def _profile(name: str) -> Profile:
+    if name.endswith(".toml"):
+        return parse_profile(output.read_text(Path(name)), name)
+    return profile_named(name)
+
+
+def _slow_link(text: str) -> SlowLink:
+    parts = text.split(":")
+    try:
+        source, target, factor, begin_ms, end_ms = parts
+        return SlowLink(source, target, float(factor), float(begin_ms), float(end_ms))
+    except ValueError as failure:
+        reason = f"--slow takes SOURCE:TARGET:FACTOR:BEGIN_MS:END_MS, not {text!r}"
+        raise InvalidConfiguration(reason) from failure
+
+
+def _cut_link(text: str) -> CutLink:
+    parts = text.split(":")
+    try:
+        source, target, begin_ms, end_ms = parts
+        return CutLink(source, target, float(begin_ms), float(end_ms))
+    except ValueError as failure:
+        reason = f"--cut takes SOURCE:TARGET:BEGIN_MS:END_MS, not {text!r}"
+        raise InvalidConfiguration(reason) from failure

@@ -1,0 +1,238 @@
+"""The laws that every run obeys, checked apart from the code that should obey them.
+
+no loop         no copy of a notification comes to a broker where another has been (BID: no
+                identification comes twice)
+path bounds     no path is longer than the algorithm allows; a subscription reaches every broker on
+                a shortest path (SBP)
+no duplicate    nothing is delivered twice, and no broker stores a subscription twice
+nothing lost    everyone who wants a notification gets it, unless a copy was dropped or cut, which
+                is counted; every broker stores every subscription
+only matches    nothing is delivered to those who do not want it
+conservation    every copy that was put on a queue was taken in or counted as lost, exactly once
+link status     the counts of the Link Status Table are those of the messages
+"""
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+import numpy as np
+
+from octopis.errors import LawViolated
+from octopis.routing import Algorithm, LinkStatus
+from octopis.simulator.audience import Audience, Flight
+from octopis.simulator.copies import Copy, Spread
+from octopis.simulator.network import Network, Output, Station
+from octopis.workload.tables import Publisher, Subscriber
+
+ORACLE_PAIRS = 300
+"""Pairs of each batch that the filter itself is asked about, beside the index."""
+
+
+class Laws:
+    """Checks one run; the first violation raises LawViolated."""
+
+    def __init__(
+        self,
+        network: Network,
+        algorithm: Algorithm,
+        seed: int,
+        publishers: Sequence[Publisher],
+        subscribers: Sequence[Subscriber],
+    ) -> None:
+        self._network = network
+        self._is_bid = algorithm is Algorithm.BID
+        self._seed = seed
+        self._publishers = publishers
+        self._subscribers = subscribers
+        self._path_max = path_max(network, algorithm)
+        self._everyone = (1 << len(network.stations)) - 1
+        self._taken_in = [0] * len(network.stations)
+        self._from_clients = 0
+        self._known_distances: dict[int, list[int]] = {}
+
+    def served(self, station: Station, copy: Copy, now: int) -> None:
+        """Check a message of any kind that a station has served."""
+        if isinstance(copy.subject, Flight):
+            self.served_notification(station, copy, now)
+        else:
+            self.served_subscription(station, copy, now)
+
+    def served_notification(self, station: Station, copy: Copy, now: int) -> None:
+        """Check a copy that a station has served."""
+        self._taken_in[station.index] += 1
+        flight: Flight = copy.subject
+        if copy.hops > self._path_max:
+            self._break("path bounds", f"a path of {copy.hops} links", now, station, flight)
+        if self._is_bid:
+            self._check_identifications(flight, copy, station, now)
+        elif flight.visited & station.bit:
+            self._break("no loop", "a broker got a second copy", now, station, flight)
+        flight.visited |= station.bit
+
+    def _check_identifications(
+        self, flight: Flight, copy: Copy, station: Station, now: int
+    ) -> None:
+        visits = flight.visits
+        if visits is None:
+            visits = flight.visits = {}
+        before = visits.get(station.index, 0)
+        if before & copy.mask or (flight.visited & station.bit and not copy.hops):
+            self._break("no loop", "an identification came again", now, station, flight)
+        visits[station.index] = before | copy.mask
+
+    def served_subscription(self, station: Station, copy: Copy, now: int) -> None:  # noqa: ARG002
+        """Count a message about a subscription that a station has served."""
+        self._taken_in[station.index] += 1
+
+    def stored(self, spread: Spread, station: Station, hops: int, now: int) -> None:
+        """Check a subscription that a broker has stored."""
+        if spread.stored & station.bit:
+            self._break("no duplicate", "stored twice", now, station, spread)
+        distance = self._distances(spread.host)[station.index]
+        if hops > self._path_max or (not self._is_bid and hops != distance):
+            detail = f"a subscription came over {hops} links, the distance is {distance}"
+            self._break("path bounds", detail, now, station, spread)
+        spread.stored |= station.bit
+
+    def _distances(self, host: Station) -> list[int]:
+        """Return the distances from a host to all stations, worked out once."""
+        found = self._known_distances.get(host.index)
+        if found is None:
+            scot, stations = self._network.scot, self._network.stations
+            found = [scot.distance(host.broker, other.broker) for other in stations]
+            self._known_distances[host.index] = found
+        return found
+
+    def settled(self, spread: Spread) -> None:
+        """Check a subscription whose last copy has arrived."""
+        missing = self._everyone & ~spread.stored
+        if missing:
+            station = self._first(missing)
+            self._break("nothing lost", "not stored here", spread.settled_ns, station, spread)
+
+    def delivered(self, audience: Audience) -> None:
+        """Check all deliveries of a batch of which every notification has completed."""
+        wanted = audience.wanted_places()
+        reached = np.frombuffer(audience.reached, np.int64)
+        if np.array_equal(np.sort(reached), wanted):
+            return
+        times = np.frombuffer(audience.reached_ns, np.int64)
+        places, firsts = np.unique(reached, return_index=True)
+        if len(places) < len(reached):
+            again = np.ones(len(reached), np.bool_)
+            again[firsts] = False
+            visit = int(np.flatnonzero(again)[0])
+            station, flight = self._at(audience, int(reached[visit]))
+            self._break("no duplicate", "delivered twice", int(times[visit]), station, flight)
+        for place in np.setdiff1d(wanted, places, assume_unique=True).tolist():
+            station, flight = self._at(audience, place)
+            if not flight.excused & station.bit:
+                now = flight.completed_ns
+                self._break("nothing lost", "a subscriber got nothing", now, station, flight)
+        extra = np.flatnonzero(~np.isin(reached, wanted))
+        if len(extra):
+            visit = int(extra[0])
+            station, flight = self._at(audience, int(reached[visit]))
+            self._break("only matches", "nobody wants it here", int(times[visit]), station, flight)
+
+    def matched(self, flight: Flight, station: Station, found: list[int], now: int) -> None:
+        """Check the subscriptions that a real broker has delivered a notification to."""
+        wanted = flight.audience.wanting(flight.row, station.index)
+        if len(set(found)) < len(found):
+            self._break("no duplicate", "delivered twice", now, station, flight)
+        if set(found) - set(wanted):
+            self._break("only matches", "a subscriber does not want it", now, station, flight)
+        if set(wanted) - set(found):
+            self._break("nothing lost", "a subscriber got nothing", now, station, flight)
+
+    def ask_filters(self, audience: Audience) -> None:
+        """Ask the filters themselves about some pairs: of all pairs, and of the matching ones."""
+        subscribers, matches = len(self._subscribers), len(audience.places)
+        pairs = len(audience.flights) * subscribers
+        step = max(1, pairs // ORACLE_PAIRS)
+        for pair in range(audience.number % step, pairs, step):
+            self._ask(audience, *divmod(pair, subscribers))
+        for match in range(0, matches, max(1, matches // ORACLE_PAIRS)):
+            row = int(audience.places[match]) // audience.brokers
+            self._ask(audience, row, int(audience.subscriptions[match]))
+
+    def _ask(self, audience: Audience, row: int, number: int) -> None:
+        subscriber = self._subscribers[number]
+        wants = subscriber.wanted.matches(audience.attributes[row])
+        if wants != audience.wants(row, number):
+            law = "nothing lost" if wants else "only matches"
+            flight, station = audience.flights[row], self._network.by_broker[subscriber.broker]
+            detail = f"the filter of {subscriber.subscription} and the matching index disagree"
+            self._break(law, detail, flight.accepted_ns, station, flight)
+
+    def sent_by_client(self) -> None:
+        """Count a message that a local client gave to its broker."""
+        self._from_clients += 1
+
+    def conserved(self, now: int) -> None:
+        """Check at the end of a run that no copy has vanished or come from nowhere."""
+        outputs = self._network.outputs
+        put_on = sum(output.messages - output.dropped - output.cut for output in outputs)
+        queued = sum(len(output.waiting) for output in outputs)
+        if queued or put_on + self._from_clients != sum(self._taken_in):
+            detail = (
+                f"{put_on:,} copies on queues and {self._from_clients:,} from clients, "
+                f"{sum(self._taken_in):,} taken in, {queued:,} still queued"
+            )
+            self._break("conservation", detail, now, self._network.stations[0])
+
+    def link_status(
+        self, output: Output, claimed: LinkStatus | None, counted: tuple[int, int, int], now: int
+    ) -> None:
+        """Check the status of a queue: (length, q_in, q_out) as `counted` from the messages."""
+        status = output.status
+        assert status is not None, "queues are tracked where their status is checked"
+        for each in (status, claimed):
+            if each is not None and (each.queue_length, each.q_in, each.q_out) != counted:
+                told = (each.queue_length, each.q_in, each.q_out)
+                detail = f"length, Q_in, Q_out towards {output.target.broker}: {told} != {counted}"
+                self._break("link status", detail, now, output.source)
+
+    def _at(self, audience: Audience, place: int) -> tuple[Station, Flight]:
+        row, broker = divmod(place, audience.brokers)
+        return self._network.stations[broker], audience.flights[row]
+
+    def _first(self, mask: int) -> Station:
+        return self._network.stations[(mask & -mask).bit_length() - 1]
+
+    def _break(
+        self,
+        law: str,
+        detail: str,
+        now: int,
+        station: Station,
+        about: Flight | Spread | None = None,
+    ) -> NoReturn:
+        notification = subscription = None
+        if isinstance(about, Flight):
+            notification = self._publishers[about.publisher].name, about.sequence
+        elif isinstance(about, Spread):
+            subscription = self._subscribers[about.number].subscription
+        raise LawViolated(
+            law,
+            detail,
+            seed=self._seed,
+            time_ns=now,
+            broker=station.broker.short,
+            notification=notification,
+            subscription=subscription,
+        )
+
+
+def path_max(network: Network, algorithm: Algorithm) -> int:
+    """Return how many links a path may have.
+
+    Under DNR a path crosses into every other cluster at most once, and is no longer than the
+    tree's diameter in each.
+    """
+    scot = network.scot
+    if algorithm is Algorithm.BID:
+        return len(scot.brokers) - 1
+    if algorithm is Algorithm.DNR:
+        return len(scot.clusters) * (scot.diameter + 1) - 1
+    return scot.longest_path

@@ -1,0 +1,171 @@
+"""What a run writes down: rows for the trace, and counts for its summary."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from octopis.model import ClusterBitVector
+from octopis.routing import Algorithm, Reason
+from octopis.simulator.audience import Audience, Flight
+from octopis.simulator.copies import Copy, Spread
+from octopis.simulator.laws import Laws
+from octopis.simulator.network import Network, Output, Station
+from octopis.simulator.rows import FATES, REASONS, Rows
+from octopis.trace import TraceWriter
+from octopis.workload.folder import Scenario
+
+Progress = Callable[[str, int, int, int], None]
+"""Told the phase, how many of how many are done, and the virtual time in nanoseconds."""
+
+_REASON_NUMBERS = {reason: REASONS.index(reason.value) for reason in Reason}
+_FATE_NUMBERS = {fate: number for number, fate in enumerate(FATES)}
+
+
+class Ledger:
+    """Collects what happened, has it checked, and hands it to the trace."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        network: Network,
+        laws: Laws,
+        writer: TraceWriter,
+        progress: Progress,
+    ) -> None:
+        self._subscriber_count = len(scenario.subscribers)
+        self._notification_count = scenario.notification_count
+        self._is_bid = scenario.document.routing.algorithm is Algorithm.BID
+        self._clusters = len(network.scot.clusters)
+        self._network = network
+        self._laws = laws
+        self._progress = progress
+        self._rows = Rows(scenario, network, writer)
+        self._writes_stored = writer.wants("stored")
+        self._open: dict[int, Audience] = {}
+        self.cases: dict[str, int] = {}
+        self.subscriptions = self.duplicates = self.notifications = 0
+        self.deliveries = self.deliveries_lost = self.sync_ims = 0
+        self.last_ns = 0
+        """When the last message was taken in."""
+
+    def stored(self, spread: Spread, station: Station, now: int, hops: int) -> None:
+        """A broker has stored a subscription."""
+        self._laws.stored(spread, station, hops, now)
+        spread.hops_sum += hops
+        spread.hops_max = max(spread.hops_max, hops)
+        spread.settled_ns = max(spread.settled_ns, now)
+        if self._writes_stored:
+            self._rows.add("stored", (spread.number, station.index, now, hops))
+
+    def settled(self, spread: Spread, now: int) -> None:
+        """The last copy of a subscription has arrived."""
+        self._laws.settled(spread)
+        self.last_ns = max(self.last_ns, now)
+        self.subscriptions += 1
+        self.duplicates += spread.duplicates
+        if self._rows.wanted("subscriptions"):
+            number, others = spread.number, max(1, len(self._network.stations) - 1)
+            times = spread.subscribed_ns, spread.settled_ns
+            counts = spread.copies, spread.duplicates, spread.hops_max, spread.hops_sum / others
+            row = (number, number, spread.host.index, *times, *counts)
+            self._rows.add("subscriptions", row)
+        if self.subscriptions % 500 == 0:
+            total, now = self._subscriber_count, spread.settled_ns
+            self._progress("subscriptions", self.subscriptions, total, now)
+
+    def opened(self, audience: Audience) -> None:
+        """A batch of notifications is about to be published."""
+        self._open[audience.number] = audience
+
+    def completed(self, flight: Flight, now: int) -> None:
+        """The last copy of a notification has arrived."""
+        flight.completed_ns = now
+        self.last_ns = max(self.last_ns, now)
+        self.notifications += 1
+        audience = flight.audience
+        audience.under_way -= 1
+        if not audience.under_way:
+            self._laws.delivered(audience)
+            self._laws.ask_filters(audience)
+            self._close(audience)
+            self._progress("notifications", self.notifications, self._notification_count, now)
+
+    def message(  # noqa: PLR0913, PLR0917 - one fact each
+        self, output: Output, copy: Copy, enqueued: int, left: int | None, ahead: int, fate: str
+    ) -> None:
+        """A message has left its queue, or has been lost from it."""
+        subject = copy.subject
+        is_flight = isinstance(subject, Flight)
+        carries = is_flight and copy.mask
+        cbv_p = ClusterBitVector(copy.mask).bits(self._clusters) if carries else None
+        row = (
+            output.source.index,
+            output.target.index,
+            int(output.is_icol),
+            0 if is_flight else 2 if subject is None else 1,
+            subject.publisher if is_flight else None,
+            subject.sequence if is_flight else None,
+            subject.number if isinstance(subject, Spread) else None,
+            enqueued,
+            left,
+            ahead,
+            None if self._is_bid else cbv_p,
+            copy.mask.bit_count() if self._is_bid and is_flight else None,
+            _REASON_NUMBERS[copy.reason],
+            copy.hops,
+            _FATE_NUMBERS[fate],
+        )
+        self._rows.add("ims", row)
+
+    def sample(
+        self, output: Output, seen: tuple[int, int, int], longest: float, window_end_ns: int
+    ) -> None:
+        """A window has ended: a queue's length, Q_in and Q_out."""
+        ends = output.source.index, output.target.index
+        self._rows.add("queues", (window_end_ns, *ends, *seen, seen[0] > longest))
+
+    def finish(self) -> None:
+        """Write what a run that was broken off has done so far, and the counts of all links."""
+        for audience in list(self._open.values()):
+            self._close(audience)
+        for output in self._network.outputs:
+            counts = output.subscription_messages, output.messages - output.subscription_messages
+            ends = output.source.index, output.target.index, int(output.is_icol)
+            lost = output.dropped, output.cut
+            row = (*ends, *counts, output.longest, output.waited_ns, *lost)
+            self._rows.add("links", row)
+        self._rows.flush()
+
+    def _close(self, audience: Audience) -> None:
+        """Write the rows of a batch, and forget it."""
+        del self._open[audience.number]
+        visits, subscriptions = audience.deliveries()
+        self.deliveries += len(visits)
+        self.deliveries_lost += len(audience.places) - len(visits)
+        if self._rows.wanted("deliveries"):
+            reached = np.frombuffer(audience.reached, np.int64)
+            rows, brokers = np.divmod(reached, audience.brokers)
+            flights = audience.flights
+            publishers = np.array([flight.publisher for flight in flights], np.int32)
+            sequences = np.array([flight.sequence for flight in flights], np.int64)
+            self._rows.write(
+                "deliveries",
+                {
+                    "publisher": publishers[rows][visits],
+                    "sequence": sequences[rows][visits],
+                    "subscription": subscriptions,
+                    "broker": brokers[visits],
+                    "delivered_ns": np.frombuffer(audience.reached_ns, np.int64)[visits],
+                    "hops": np.frombuffer(audience.reached_hops, np.int16)[visits],
+                },
+            )
+            self._publications(audience, np.bincount(rows[visits], minlength=len(flights)))
+        audience.flights.clear()  # they and the audience hold each other, and nobody collects them
+
+    def _publications(self, audience: Audience, deliveries: np.ndarray) -> None:
+        for flight, count in zip(audience.flights, deliveries.tolist(), strict=True):
+            if flight.completed_ns >= 0:
+                who = flight.publisher, flight.sequence, flight.host.index
+                times = flight.intended_ns, flight.accepted_ns, flight.completed_ns
+                row = (*who, *times, flight.copies, count, flight.matching_ns)
+                self._rows.add("publications", row)

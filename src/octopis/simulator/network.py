@@ -1,0 +1,199 @@
+"""Stations (brokers) and outputs (one direction of a link) as the kernel sees them.
+
+A station is one server; it takes messages in one by one. Its outputs share one sender, which takes
+turns: each output with something to send has at most one slot in the sender's plan. A message that
+is put on an idle output gets its slot at once, after all slots planned so far; one that finds its
+output busy waits until the message before it has gone, and gets its slot then. That is exactly
+round-robin, and lets the kernel know a message's times as soon as it has a slot.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from octopis.model import BrokerId
+from octopis.simulator.queue_status import QueueStatus
+from octopis.topology import SCOT, LinkKind
+
+Route = tuple[int, "Output"]
+"""Brokers behind an output, and the output."""
+
+
+class Waiting(NamedTuple):
+    """A message that has no slot yet."""
+
+    copy: Any
+    enqueued_ns: int
+    ahead: int
+
+
+class Output:
+    """One direction of a link: its queue, its place in the sender's plan, and its counts."""
+
+    __slots__ = (
+        "arrival_rank",
+        "back",
+        "behind",
+        "cut",
+        "dropped",
+        "first_dropped_ns",
+        "free_at",
+        "index",
+        "is_icol",
+        "latency_ns",
+        "messages",
+        "onward",
+        "queue_length_max",
+        "slot_start",
+        "slow",
+        "source",
+        "status",
+        "subscription_messages",
+        "target",
+        "up",
+        "waited_ns",
+        "waiting",
+    )
+
+    def __init__(self, index: int, source: "Station", target: "Station", is_icol: bool) -> None:
+        self.index = index
+        self.source = source
+        self.target = target
+        self.is_icol = is_icol
+        self.back: Output
+        self.arrival_rank = 0
+        self.latency_ns = 0
+        self.behind = 0
+        """Brokers that are reached over this output and no other."""
+        self.onward: list[Route] = []
+        """Where a message that arrived here goes on, within its cluster."""
+        self.waiting: deque[Waiting] = deque()
+        self.slot_start = -1
+        self.free_at = 0
+        """When the last message with a slot will have gone."""
+        self.slow: list[tuple[int, int, float]] = []
+        self.up = True
+        self.status: QueueStatus | None = None
+        self.messages = 0
+        self.subscription_messages = 0
+        self.waited_ns = 0
+        self.queue_length_max = 0
+        self.dropped = 0
+        self.cut = 0
+        self.first_dropped_ns = -1
+
+    @property
+    def longest(self) -> int:
+        """The most messages that were queued at once."""
+        return max(self.queue_length_max, min(1, self.messages))
+
+    def busy_ns(self, start: int, send_ns: int) -> int:
+        """Return how long a message that starts at `start` keeps the link busy."""
+        for begin, end, factor in self.slow:
+            if begin <= start < end:
+                return round(send_ns * factor)
+        return send_ns
+
+    def length(self, now: int) -> int:
+        """Return how many messages are queued now, slot or not."""
+        return len(self.waiting) + (self.slot_start > now)
+
+
+class Station:
+    """A broker: when its server and its sender will be free, and its outputs."""
+
+    __slots__ = (
+        "bit",
+        "broker",
+        "busy_until",
+        "index",
+        "local_subscriptions",
+        "outputs",
+        "routes",
+        "sender_free",
+        "unsettled",
+    )
+
+    def __init__(self, index: int, broker: BrokerId, exact: bool) -> None:
+        self.index = index
+        self.broker = broker
+        self.bit = 1 << index
+        self.busy_until = 0
+        self.sender_free = 0
+        self.outputs: list[Output] = []
+        self.routes: list[Route] = []
+        """Where a message of a local client goes."""
+        self.local_subscriptions = 0
+        self.unsettled = int(exact)
+        """Messages here of which the kernel cannot yet tell how they go on (see kernel.py)."""
+
+
+class Network:
+    """All stations, in the order of the overlay's brokers, and all outputs."""
+
+    def __init__(self, scot: SCOT, latency_ns: int, *, exact: bool) -> None:
+        self.scot = scot
+        self.stations = [Station(index, broker, exact) for index, broker in enumerate(scot.brokers)]
+        self.by_broker = {station.broker: station for station in self.stations}
+        self.cluster_masks = [self._mask(scot.cluster(cluster)) for cluster in scot.clusters]
+        self.outputs: list[Output] = []
+        for station in self.stations:
+            for neighbour in scot.neighbours(station.broker):
+                self._add_output(station, self.by_broker[neighbour])
+        for output in self.outputs:
+            output.arrival_rank = len(self.outputs) + output.index
+            output.latency_ns = latency_ns
+            output.back = self.output(output.target.broker, output.source.broker)
+        self._join()
+
+    def output(self, source: BrokerId, target: BrokerId) -> Output:
+        """Return the output of one broker towards another."""
+        outputs = self.by_broker[source].outputs
+        return outputs[self.scot.neighbours(source).index(target)]
+
+    def track_queues(self, congestion_threshold: float, window_ns: int) -> None:
+        """Keep a link status for every output from now on."""
+        for output in self.outputs:
+            output.status = QueueStatus(congestion_threshold, window_ns)
+
+    def _add_output(self, source: Station, target: Station) -> None:
+        kind = self.scot.link_kind(source.broker, target.broker)
+        output = Output(len(self.outputs), source, target, kind is LinkKind.ICOL)
+        self.outputs.append(output)
+        source.outputs.append(output)
+
+    def _join(self) -> None:
+        """Note for every output who is behind it, and where messages go on from its end."""
+        beyond = self._regions_beyond()
+        for station in self.stations:
+            region, cluster = station.broker
+            for output in station.outputs:
+                other = output.target.broker
+                if output.is_icol:
+                    output.behind = self.cluster_masks[other.cluster]
+                else:
+                    regions = beyond[region, other.region]
+                    output.behind = self._mask(BrokerId(each, cluster) for each in regions)
+            station.routes = [(output.behind, output) for output in station.outputs]
+        for output in self.outputs:
+            output.onward = [
+                (behind, onward)
+                for behind, onward in output.target.routes
+                if not onward.is_icol and onward is not output.back
+            ]
+
+    def _regions_beyond(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        """Return for each tree edge, in both directions, the regions on its far side."""
+        tree = self.scot.acyclic
+        found = {}
+        for one, other in tree.edges:
+            far = tuple(r for r in tree.vertices if tree.distance(r, other) < tree.distance(r, one))
+            found[one, other] = far
+            found[other, one] = tuple(region for region in tree.vertices if region not in far)
+        return found
+
+    def _mask(self, brokers: Iterable[BrokerId]) -> int:
+        mask = 0
+        for broker in brokers:
+            mask |= self.by_broker[broker].bit
+        return mask

@@ -1,0 +1,189 @@
+"""One run of a scenario, put together: network, kernel, traffic, ledger and laws."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from octopis import __version__
+from octopis.routing import Algorithm, Reason
+from octopis.simulator.audience import Flight, Matcher
+from octopis.simulator.copies import Copy, Spread
+from octopis.simulator.core import RealBrokers
+from octopis.simulator.dynamic import DynamicNotifying
+from octopis.simulator.identified import IdentifiedNotifying
+from octopis.simulator.kernel import Arrival, Kernel, Traffic
+from octopis.simulator.laws import Laws
+from octopis.simulator.ledger import Ledger, Progress
+from octopis.simulator.network import Network
+from octopis.simulator.notifying import Notifying
+from octopis.simulator.static import StaticNotifying
+from octopis.simulator.subscribing import FloodSubscribing, Trees, TwoStepSubscribing
+from octopis.simulator.windows import Windows
+from octopis.trace import Level, RunSummary, TraceWriter
+from octopis.trace.summary import QueueBound, State
+from octopis.workload.folder import Scenario
+
+MS = 1_000_000
+
+
+class Simulation:
+    """A scenario on its way. The cheap forms of the algorithms decide, or real brokers."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        writer: TraceWriter,
+        progress: Progress,
+        *,
+        real_brokers: bool = False,
+    ) -> None:
+        document = scenario.document
+        full = writer.level is Level.FULL
+        self._scenario = scenario
+        self._level = writer.level
+        # Samples and cuts look at all stations at one moment: then nothing is done ahead of time.
+        exact = full or bool(document.cut_links)
+        self.network = Network(scenario.topology.scot, document.costs.latency_ns, exact=exact)
+        algorithm, subscribers = document.routing.algorithm, scenario.subscribers
+        seed = document.scenario.seed
+        self.laws = Laws(self.network, algorithm, seed, scenario.publishers, subscribers)
+        self.ledger = Ledger(scenario, self.network, self.laws, writer, progress)
+        self._window_ns = window_ns = round(document.routing.window_ms * MS)
+        windows = Windows(self.ledger, self.laws, window_ns) if full else None
+        self.kernel = Kernel(self.network, document.queues, windows)
+        if full or algorithm is Algorithm.DNR:
+            self.network.track_queues(document.routing.congestion_threshold, window_ns)
+        self._real: RealBrokers | None = None
+        self.subscribing, self.notifying = self._traffic(
+            real_brokers=real_brokers or bool(document.cut_links)
+        )
+        self._begin_ns = 0
+        self._windows = windows
+        self._watch(0)
+
+    def _traffic(self, *, real_brokers: bool) -> tuple[Traffic, Traffic]:
+        costs, count = self._scenario.document.costs, len(self._scenario.subscribers)
+        algorithm = self._scenario.document.routing.algorithm
+        parts = self.kernel, self.ledger, costs
+        subscribing: Traffic
+        notifying: Notifying
+        if algorithm is Algorithm.BID:
+            trees = Trees(len(self.network.outputs))
+            subscribing = FloodSubscribing(*parts, trees)
+            notifying = IdentifiedNotifying(*parts, count, trees)
+        else:
+            subscribing = TwoStepSubscribing(*parts)
+            kind = DynamicNotifying if algorithm is Algorithm.DNR else StaticNotifying
+            notifying = kind(*parts, count)
+        if not real_brokers:
+            return subscribing, notifying
+        real = RealBrokers(self._scenario, self.kernel, self.ledger, self.laws, notifying)
+        self._real = real
+        return real, real
+
+    def run(self) -> None:
+        """Run until everything has arrived."""
+        laws = self.laws
+        if self._real is None:
+            self.kernel.run(self.subscribing, laws.served_subscription, self._subscriptions())
+        else:
+            self.kernel.run(self.subscribing, laws.served, self._subscriptions())
+        self._begin_ns = (self.ledger.last_ns // self._window_ns + 1) * self._window_ns
+        self._plan_faults()
+        self._watch(self._begin_ns)
+        if self._real is None:
+            self.kernel.run(self.notifying, laws.served_notification, self._publications())
+        else:
+            self.kernel.run(self.notifying, laws.served, self._publications())
+        self.laws.conserved(self.ledger.last_ns)
+
+    def finish(self, state: State, reason: str) -> RunSummary:
+        """Write what is left to write, and return the summary."""
+        self.ledger.finish()
+        scenario, document = self._scenario, self._scenario.document
+        outputs, ledger = self.network.outputs, self.ledger
+        subscription_ims = sum(output.subscription_messages for output in outputs)
+        cases = ledger.cases if self._real is None else self._real.cases()
+        return RunSummary(
+            version=__version__,
+            source="simulator",
+            scenario=document.scenario.name,
+            scenario_digest=scenario.digest,
+            seed=document.scenario.seed,
+            algorithm=document.routing.algorithm.value,
+            level=self._level.value,
+            state=state,
+            reason=reason,
+            begin_ns=self._begin_ns,
+            end_ns=ledger.last_ns,
+            brokers=len(self.network.stations),
+            subscriptions=ledger.subscriptions,
+            notifications=ledger.notifications,
+            deliveries=ledger.deliveries,
+            deliveries_lost=ledger.deliveries_lost,
+            subscription_ims=subscription_ims,
+            subscription_duplicates=ledger.duplicates,
+            notification_ims=sum(o.messages for o in outputs) - subscription_ims - ledger.sync_ims,
+            sync_ims=ledger.sync_ims,
+            dnr_cases=dict(sorted(cases.items())),
+            queue_length_max=max((output.longest for output in outputs), default=0),
+            input_wait_max_ns=self.kernel.input_wait_max_ns,
+            queue_bounds=[
+                QueueBound(
+                    source=output.source.broker.short,
+                    target=output.target.broker.short,
+                    first_ns=output.first_dropped_ns,
+                    policy=document.queues.policy,
+                    dropped=output.dropped,
+                )
+                for output in outputs
+                if output.dropped
+            ],
+        )
+
+    def _plan_faults(self) -> None:
+        scot = self.network.scot
+        for slow in self._scenario.document.slow_links:
+            output = self.network.output(scot.broker(slow.source), scot.broker(slow.target))
+            begin, end = (self._begin_ns + round(ms * MS) for ms in (slow.begin_ms, slow.end_ms))
+            output.slow.append((begin, end, slow.factor))
+        for cut in self._scenario.document.cut_links:
+            real = self._real
+            assert real is not None, "real brokers run where links are cut"
+            output = self.network.output(scot.broker(cut.source), scot.broker(cut.target))
+            for each in (output, output.back):
+                down, up = partial(real.cut, each), partial(real.restore, each)
+                self.kernel.control(self._begin_ns + round(cut.begin_ms * MS), down)
+                self.kernel.control(self._begin_ns + round(cut.end_ms * MS), up)
+
+    def _watch(self, now: int) -> None:
+        """Sample the queues at the end of every window from now on, if they are to be."""
+        if self._windows is not None:
+            self._windows.watch(now, self.kernel, self._real.claimed if self._real else None)
+
+    def _subscriptions(self) -> Iterator[Arrival]:
+        for number, subscriber in enumerate(self._scenario.subscribers):
+            station = self.network.by_broker[subscriber.broker]
+            station.local_subscriptions += 1
+            self.laws.sent_by_client()
+            spread = Spread(number, station, subscriber.subscribe_ns)
+            copy = Copy(spread, 0, 0, Reason.SUBSCRIPTION)
+            yield subscriber.subscribe_ns, number, station, copy
+
+    def _publications(self) -> Iterator[Arrival]:
+        subscribers, stations = self._scenario.subscribers, self.network.by_broker
+        hosts = [stations[subscriber.broker].index for subscriber in subscribers]
+        matcher = Matcher(subscribers, hosts, len(self.network.stations))
+        homes = [stations[publisher.broker] for publisher in self._scenario.publishers]
+        number = 0
+        for batch in self._scenario.publications():
+            audience = matcher.audience(batch.attributes)
+            self.ledger.opened(audience)
+            targets = audience.targets()
+            columns = zip(batch.publishers, batch.sequences, batch.intended_ns, strict=True)
+            for row, (publisher, sequence, intended_ns) in enumerate(columns):
+                home, due = homes[publisher], self._begin_ns + intended_ns
+                flight = Flight(publisher, sequence, home, due, audience, row, targets[row])
+                audience.flights.append(flight)
+                self.laws.sent_by_client()
+                yield due, number, home, Copy(flight, 0, 0, Reason.MATCH)
+                number += 1

@@ -1,0 +1,25 @@
+"""SNR in the simulator: along the shortest subscription trees."""
+
+from octopis.routing import Reason
+from octopis.simulator.audience import Flight
+from octopis.simulator.copies import Copy
+from octopis.simulator.network import Output, Station
+from octopis.simulator.notifying import Notifying
+
+
+class StaticNotifying(Notifying):
+    """One copy for every output with a target behind it; iCOLs at the publisher's host only."""
+
+    def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:
+        """Act on a notification that came over `output`, or from a local publisher."""
+        flight: Flight = copy.subject
+        self._take_in(flight, station, copy.hops, now)
+        targets = flight.targets
+        copies = 0
+        for behind, way in station.routes if output is None else output.onward:
+            if targets & behind:
+                if not copies:
+                    onward = Copy(flight, copy.hops + 1, self._send_ns, Reason.MATCH)
+                self._send(way, onward, now)
+                copies += 1
+        self._served(flight, copies, now)

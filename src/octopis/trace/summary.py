@@ -1,0 +1,73 @@
+"""The summary of a run: what was run, how it ended, and exact counts, as one JSON file."""
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from octopis.errors import InvalidConfiguration
+
+State = Literal["complete", "partial", "violated"]
+
+FILE = "run.json"
+FORMAT = 1
+
+
+class QueueBound(msgspec.Struct, frozen=True, kw_only=True):
+    """An output queue that reached its bound, and what the policy did."""
+
+    source: str
+    target: str
+    first_ns: int
+    policy: str
+    dropped: int
+
+
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run went. Nothing in it depends on the machine or the time of day."""
+
+    format: int = FORMAT
+    version: str
+    source: Literal["simulator", "live"]
+    scenario: str
+    scenario_digest: str
+    seed: int
+    algorithm: str
+    level: str
+    state: State
+    reason: str = ""
+    """Why a run is partial, or which law was violated."""
+    begin_ns: int
+    """When the first notification was due at the earliest: all subscriptions have settled."""
+    end_ns: int
+    brokers: int
+    subscriptions: int
+    notifications: int
+    deliveries: int
+    deliveries_lost: int
+    subscription_ims: int
+    subscription_duplicates: int
+    notification_ims: int
+    sync_ims: int = 0
+    dnr_cases: dict[str, int]
+    queue_length_max: int
+    input_wait_max_ns: int
+    """The longest time that a message waited for a broker to take it in."""
+    queue_bounds: list[QueueBound]
+
+
+def write_summary(folder: Path, summary: RunSummary) -> None:
+    """Write the summary into the trace's folder, as the last of its files."""
+    text = msgspec.json.format(msgspec.json.encode(summary), indent=2)
+    (folder / FILE).write_bytes(text + b"\n")
+
+
+def read_summary(folder: Path) -> RunSummary:
+    """Return the summary of the trace in `folder`, or raise InvalidConfiguration."""
+    path = folder / FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=RunSummary)
+    except FileNotFoundError as failure:
+        raise InvalidConfiguration(f"{folder} holds no finished trace: no {FILE}") from failure
+    except (OSError, msgspec.DecodeError) as failure:
+        raise InvalidConfiguration(f"{path} is not a run's summary: {failure}") from failure

@@ -1,0 +1,1 @@
+"""What a scenario means: overlay, clients, rates, faults and costs. No Spark, no virtual time."""

@@ -1,0 +1,83 @@
+"""A scenario on disk: one folder with a TOML document and three Parquet tables."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from octopis.errors import InvalidConfiguration
+from octopis.topology import NamedTopology
+from octopis.workload import tables
+from octopis.workload.scenario import ScenarioDocument, parse_scenario
+
+DOCUMENT = "scenario.toml"
+SUBSCRIPTIONS = "subscriptions.parquet"
+PUBLISHERS = "publishers.parquet"
+NOTIFICATIONS = "notifications.parquet"
+FILES = (DOCUMENT, SUBSCRIPTIONS, PUBLISHERS, NOTIFICATIONS)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A scenario that was read from its folder; notifications are read when they are needed."""
+
+    folder: Path
+    document: ScenarioDocument
+    topology: NamedTopology
+    subscribers: list[tables.Subscriber]
+    publishers: list[tables.Publisher]
+    notification_count: int
+
+    def publications(self) -> Iterator[tables.Publications]:
+        """Yield the notifications, batch by batch."""
+        return tables.read_publications(self.folder / NOTIFICATIONS, self.publishers)
+
+    @cached_property
+    def digest(self) -> str:
+        """A checksum over everything that the scenario says."""
+        total = sha256()
+        for name in FILES:
+            total.update(sha256((self.folder / name).read_bytes()).digest())
+        return total.hexdigest()
+
+
+def read_scenario(folder: Path) -> Scenario:
+    """Return the scenario in `folder`, or raise an error that says what is wrong with it."""
+    path = folder / DOCUMENT
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as failure:
+        hint = "make a scenario with octopis sim example"
+        raise InvalidConfiguration(f"there is no {path}; {hint}") from failure
+    except (OSError, UnicodeDecodeError) as failure:
+        raise InvalidConfiguration(f"cannot read {path}: {failure}") from failure
+    document, topology = parse_scenario(text, str(path))
+    return Scenario(
+        folder,
+        document,
+        topology,
+        tables.read_subscribers(folder / SUBSCRIPTIONS, topology.scot),
+        tables.read_publishers(folder / PUBLISHERS, topology.scot),
+        tables.count_notifications(folder / NOTIFICATIONS),
+    )
+
+
+def write_scenario(
+    folder: Path,
+    document: str,
+    subscriptions: pa.Table,
+    publishers: pa.Table,
+    notifications: pa.Table,
+) -> None:
+    """Write a scenario into a folder that is new or empty."""
+    if folder.exists() and any(folder.iterdir()):
+        raise InvalidConfiguration(f"{folder} is not empty: choose another folder, or remove it")
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(subscriptions, folder / SUBSCRIPTIONS, compression="zstd")
+    pq.write_table(publishers, folder / PUBLISHERS, compression="zstd")
+    pq.write_table(notifications, folder / NOTIFICATIONS, compression="zstd")
+    (folder / DOCUMENT).write_text(document, encoding="utf-8")

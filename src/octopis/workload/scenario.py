@@ -1,0 +1,102 @@
+"""A scenario: an overlay, its clients and what they do, faults, costs and a seed.
+
+On disk it is a folder: `scenario.toml` (this document) beside three tables (see tables.py).
+Times of notifications and faults count from the moment when all subscriptions have settled.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from octopis.errors import InvalidConfiguration
+from octopis.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
+from octopis.topology.catalogue import NamedTopology
+from octopis.topology.document import TopologyDocument, topology_of
+from octopis.topology.toml_text import decode
+from octopis.workload.costs import Costs
+
+Policy = Literal["drop_newest", "drop_oldest", "stop"]
+"""What happens to a copy for a full output queue: it is dropped, the oldest is, or the run ends."""
+
+
+class Heading(msgspec.Struct, frozen=True):
+    """What the scenario is called, and the seed that its tables were made from."""
+
+    name: str
+    seed: int
+    description: str = ""
+
+
+class RoutingOptions(msgspec.Struct, frozen=True):
+    """How notifications are routed, and when a queue counts as congested."""
+
+    algorithm: Algorithm
+    congestion_threshold: float = CONGESTION_THRESHOLD
+    window_ms: float = WINDOW_MS
+
+
+class QueueOptions(msgspec.Struct, frozen=True):
+    """How long an output queue may become, and what happens then."""
+
+    capacity_messages: int = 100_000
+    policy: Policy = "drop_newest"
+
+
+class SlowLink(msgspec.Struct, frozen=True):
+    """A link that takes `factor` times as long for every message, in one direction."""
+
+    source: str
+    target: str
+    factor: float
+    begin_ms: float
+    end_ms: float
+
+
+class CutLink(msgspec.Struct, frozen=True):
+    """A link that is down, in both directions."""
+
+    source: str
+    target: str
+    begin_ms: float
+    end_ms: float
+
+
+class ScenarioDocument(TopologyDocument, frozen=True, kw_only=True):
+    """The tables of `scenario.toml`."""
+
+    scenario: Heading
+    routing: RoutingOptions
+    queues: QueueOptions = QueueOptions()
+    costs: Costs
+    slow_links: tuple[SlowLink, ...] = ()
+    cut_links: tuple[CutLink, ...] = ()
+
+
+def parse_scenario(text: str, where: str) -> tuple[ScenarioDocument, NamedTopology]:
+    """Return the document and its overlay, or raise an error that says what is wrong."""
+    document = decode(text, ScenarioDocument, where)
+    topology = topology_of(document, where)
+    document.costs.check(where)
+    _check_options(document, where)
+    for kind in ("slow_links", "cut_links"):
+        for number, fault in enumerate(getattr(document, kind)):
+            _check_fault(fault, topology, f"{where}: {kind}[{number}]")
+    return document, topology
+
+
+def _check_options(document: ScenarioDocument, where: str) -> None:
+    if not document.routing.congestion_threshold > 0:
+        raise InvalidConfiguration(f"{where}: routing.congestion_threshold must be above 0")
+    if not 0 < document.routing.window_ms < 1e6:
+        raise InvalidConfiguration(f"{where}: routing.window_ms must be above 0 and below 1e6")
+    if document.queues.capacity_messages < 1:
+        raise InvalidConfiguration(f"{where}: queues.capacity_messages must be 1 or more")
+
+
+def _check_fault(fault: SlowLink | CutLink, topology: NamedTopology, where: str) -> None:
+    scot = topology.scot
+    scot.link_kind(scot.broker(fault.source), scot.broker(fault.target))
+    if not 0 <= fault.begin_ms < fault.end_ms < 1e12:
+        raise InvalidConfiguration(f"{where}: begin_ms must be 0 or more and before end_ms")
+    if isinstance(fault, SlowLink) and not 1 <= fault.factor < 1e9:
+        raise InvalidConfiguration(f"{where}: factor must be 1 or more, not {fault.factor}")
