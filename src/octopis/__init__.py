@@ -9,12 +9,13 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from octopis.version import __version__
+
 if TYPE_CHECKING:
     from octopis.live.client import Client, connect
     from octopis.live.notifications import Gap, Notifications, Received
     from octopis.live.sync_client import SyncClient, SyncNotifications, connect_sync
 
-__version__ = "0.1.0"
 __all__ = [
     "Client",
     "Gap",
@@ -22,6 +23,7 @@ __all__ = [
     "Received",
     "SyncClient",
     "SyncNotifications",
+    "__version__",
     "connect",
     "connect_sync",
 ]

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from octopis import __version__
 from octopis.cli import bench, demo, route, sim, topology
 from octopis.cli import filter as filters
 from octopis.errors import OctopisError
+from octopis.version import __version__
 
 _MAP = """OctopiS: content-based publish/subscribe whose brokers route around congestion.
 

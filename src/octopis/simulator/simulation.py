@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from functools import partial
 
-from octopis import __version__
 from octopis.routing import Algorithm, Reason
 from octopis.simulator.audience import Flight, Matcher
 from octopis.simulator.copies import Copy, Spread
@@ -20,6 +19,7 @@ from octopis.simulator.subscribing import FloodSubscribing, Trees, TwoStepSubscr
 from octopis.simulator.windows import Windows
 from octopis.trace import Level, RunSummary, TraceWriter
 from octopis.trace.summary import QueueBound, State
+from octopis.version import __version__
 from octopis.workload.folder import Scenario
 
 MS = 1_000_000
