@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from octopis.cli import bench, demo, route, sim, topology
+from octopis.cli import bench, demo, overlay, route, sim, topology
 from octopis.cli import filter as filters
 from octopis.errors import OctopisError
 from octopis.version import __version__
@@ -21,6 +21,7 @@ Start with [bold]octopis demo[/bold], then look around:
   [cyan]octopis filter[/cyan]     subscriptions: check, explain, covers, convert
   [cyan]octopis route[/cyan]      notifications: explain their way, show the cases
   [cyan]octopis sim[/cyan]        overlays in virtual time: example, run, replay
+  [cyan]octopis overlay[/cyan]    live brokers on this machine: up, status, down, play, config
   [cyan]octopis bench[/cyan]      measure: matching, routing, simulator, broker
 
 Each command explains itself with --help.
@@ -41,6 +42,7 @@ app.add_typer(topology.app, name="topology")
 app.add_typer(filters.app, name="filter")
 app.add_typer(route.app, name="route")
 app.add_typer(sim.app, name="sim")
+app.add_typer(overlay.app, name="overlay")
 app.add_typer(bench.app, name="bench")
 app.command(name="demo")(demo.demo)
 

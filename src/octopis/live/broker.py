@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from socket import socket
 
 from octopis.errors import (
     InvalidConfiguration,
@@ -81,20 +82,24 @@ class LiveBroker:
         self._server: asyncio.Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._is_stopping = False
+        self.drain_until = 0.0
+        """When a stop no longer waits for queues to empty."""
 
     # Life
 
-    async def listen(self) -> Address:
-        """Open the door, and return where it is.
+    async def listen(self, sock: socket | None = None) -> Address:
+        """Open the door, and return where it is; at `sock`, where that is open already.
 
         Raises InvalidConfiguration where the address is not allowed, OperationFailed where it
         is taken.
         """
         address = self.overlay.address(self.id)
+        make = self._reception.make_connection
         try:
-            self._server = await self._loop.create_server(
-                self._reception.make_connection, *address, reuse_address=True
-            )
+            if sock is not None:
+                self._server = await self._loop.create_server(make, sock=sock)
+            else:
+                self._server = await self._loop.create_server(make, *address, reuse_address=True)
         except OSError as failure:
             raise OperationFailed(f"{self.id} cannot listen at {address}: {failure}") from failure
         place = self._server.sockets[0].getsockname()
@@ -112,16 +117,21 @@ class LiveBroker:
         self._loop.call_later(self.overlay.limits.sync_s, self._end_sync)
         self._look_at_sync()
 
+    def begin_stop(self) -> None:
+        """Take no more clients and publications; what is under way goes on."""
+        if not self._is_stopping:
+            self._is_stopping = True
+            self.drain_until = self._loop.time() + self.overlay.limits.drain_s
+            if self._server is not None:
+                self._server.close()
+
     async def stop(self) -> None:
-        """Take no more publications, let queues empty for a while, say goodbye and close."""
-        self._is_stopping = True
-        if self._server is not None:
-            self._server.close()
-        deadline = self._loop.time() + self.overlay.limits.drain_s
-        while self._queued() and self._loop.time() < deadline:
+        """Begin to stop, let queues empty for a while, say goodbye and close."""
+        self.begin_stop()
+        while self.queued and self._loop.time() < self.drain_until:
             await asyncio.sleep(0.01)
-        if self._queued():
-            _log.warning("%s stops with %d messages in its queues", self.id, self._queued())
+        if self.queued:
+            _log.warning("%s stops with %d messages in its queues", self.id, self.queued)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -155,7 +165,14 @@ class LiveBroker:
         """Say how the broker is, in values as JSON has them."""
         return status_of(self)
 
-    def _queued(self) -> int:
+    @property
+    def has_all_links(self) -> bool:
+        """Whether every neighbour is connected."""
+        return all(link.is_up for link in self.links.values())
+
+    @property
+    def queued(self) -> int:
+        """How many messages wait in queues."""
         return sum(len(link.queue) for link in self.links.values()) + sum(
             len(session.queue) for session in self.clients.values()
         )

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from socket import socket
 
 import uvloop
 
@@ -14,28 +15,36 @@ from octopis.model import BrokerId
 
 _log = logging.getLogger(__name__)
 Addresses = dict[BrokerId, Address]
+_LOOK_S = 0.02
 
 
 @asynccontextmanager
 async def running(
-    overlay: OverlayConfiguration, brokers: Sequence[BrokerId] | None = None
+    overlay: OverlayConfiguration,
+    brokers: Sequence[BrokerId] | None = None,
+    sockets: Mapping[BrokerId, socket] | None = None,
 ) -> AsyncIterator[dict[BrokerId, LiveBroker]]:
     """Run brokers of an overlay (all, unless told which) on this event loop.
 
     Those of them with port 0 take any port; `broker.address` says which. Brokers elsewhere
-    must have addresses in `overlay`. Raises OperationFailed where an address is taken.
+    must have addresses in `overlay`. `sockets` that listen already are used as they are.
+    Raises OperationFailed where an address is taken.
     """
     chosen = overlay.scot.brokers if brokers is None else brokers
     live: dict[BrokerId, LiveBroker] = {}
     try:
         for broker in chosen:
             live[broker] = LiveBroker(broker, overlay)
-            await live[broker].listen()
+            await live[broker].listen((sockets or {}).get(broker))
         here = {broker: each.address for broker, each in live.items()}
         for each in live.values():
             each.start({**overlay.addresses, **here})
         yield live
     finally:
+        # None stops before all are empty: what one of them holds may go through another.
+        for each in live.values():
+            each.begin_stop()
+        await _drained(list(live.values()))
         await asyncio.gather(*(each.stop() for each in live.values()))
 
 
@@ -61,16 +70,29 @@ async def _run(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told_to_stop.set)
     async with running(overlay, brokers) as live:
-        ready = loop.create_task(_ready(live.values()))
+        ready = loop.create_task(all_ready(live.values()))
         stop = loop.create_task(told_to_stop.wait())
         await asyncio.wait([ready, stop], return_when=asyncio.FIRST_COMPLETED)
-        if ready.done() and on_ready is not None:
+        if ready.done() and not stop.done() and on_ready is not None:
             on_ready({broker: each.address for broker, each in live.items()})
         await stop
         ready.cancel()
         _log.info("stopping %d brokers", len(live))
 
 
-async def _ready(brokers: Iterable[LiveBroker]) -> None:
+async def all_ready(brokers: Iterable[LiveBroker]) -> None:
+    """Wait until every broker takes requests and has all its links."""
     for broker in brokers:
         await broker.ready.wait()
+        while not broker.has_all_links:
+            await asyncio.sleep(_LOOK_S)
+
+
+async def _drained(brokers: list[LiveBroker]) -> None:
+    """Wait until no queue holds anything, looking twice, or until brokers wait no longer."""
+    empty = 0
+    while len(brokers) > 1 and empty < 2:
+        empty = 0 if any(each.queued for each in brokers) else empty + 1
+        if asyncio.get_running_loop().time() > max(each.drain_until for each in brokers):
+            return
+        await asyncio.sleep(_LOOK_S)
