@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from octopis.cli import bench, demo, overlay, route, sim, topology
+from octopis.cli import bench, broker, demo, overlay, pub, route, sim, sub, topology
 from octopis.cli import filter as filters
 from octopis.errors import OctopisError
 from octopis.version import __version__
@@ -22,6 +22,8 @@ Start with [bold]octopis demo[/bold], then look around:
   [cyan]octopis route[/cyan]      notifications: explain their way, show the cases
   [cyan]octopis sim[/cyan]        overlays in virtual time: example, run, replay
   [cyan]octopis overlay[/cyan]    live brokers on this machine: up, status, down, play, config
+  [cyan]octopis broker[/cyan]     one live broker in the foreground, for one broker per machine: run
+  [cyan]octopis pub[/cyan], [cyan]sub[/cyan]   publish and subscribe from the shell
   [cyan]octopis bench[/cyan]      measure: matching, routing, simulator, broker
 
 Each command explains itself with --help.
@@ -43,6 +45,9 @@ app.add_typer(filters.app, name="filter")
 app.add_typer(route.app, name="route")
 app.add_typer(sim.app, name="sim")
 app.add_typer(overlay.app, name="overlay")
+app.add_typer(broker.app, name="broker")
+app.command(name="pub")(pub.pub)
+app.command(name="sub")(sub.sub)
 app.add_typer(bench.app, name="bench")
 app.command(name="demo")(demo.demo)
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -119,7 +119,9 @@ class Client:
         await self._publishing.publish(attributes, payload, intended_ns)
 
     async def publish_many(self, publications: Iterable[Publication]) -> int:
-        """Publish many, each as attributes or as (attributes, payload); return how many.
+        """Publish many, and return how many.
+
+        Each is attributes, (attributes, payload) or (attributes, payload, intended_ns).
 
         Much faster than one by one: many are on their way at a time. Raises as `publish` does,
         after those that were under way have been answered.
@@ -133,17 +135,21 @@ class Client:
         *filters: str | Filter,
         dialect: str = "sql",
         on_gap: Callable[[Gap], None] | None = None,
+        names: Sequence[str] | None = None,
     ) -> Notifications:
         """Return a stream of what any of the filters matches; see Notifications for its use.
 
-        Raises InvalidFilter at once where a filter makes no sense.
+        `names` are the subscriptions' ids, one per filter and unique in the whole overlay; by
+        default they are made of the client's. Raises InvalidFilter at once where a filter makes
+        no sense.
         """
         assert filters, "a stream needs at least one filter"
         wanted = [
             each if isinstance(each, Filter) else parse_filter(each, dialect) for each in filters
         ]
         numbered = {next(self._numbers): each for each in wanted}
-        named = {number: (f"{self.id}/{number}", each) for number, each in numbered.items()}
+        ids = [f"{self.id}/{number}" for number in numbered] if names is None else names
+        named = dict(zip(numbered, zip(ids, wanted, strict=True), strict=True))
         return Notifications(self, named, on_gap)
 
     async def open_stream(self, stream: Notifications) -> None:

@@ -18,7 +18,10 @@ CHUNK_BYTES = 32 * 1024
 """So many bytes of publications share a frame, and an answer."""
 
 _OVERHEAD = 16
-Publication = Mapping[str, Value] | tuple[Mapping[str, Value], bytes]
+Publication = (
+    Mapping[str, Value] | tuple[Mapping[str, Value], bytes] | tuple[Mapping[str, Value], bytes, int]
+)
+"""Attributes; or with a payload; or with a payload and when it was meant to be published."""
 
 
 class Publishing:
@@ -48,10 +51,7 @@ class Publishing:
         size = 0
         try:
             for publication in publications:
-                attributes, payload = (
-                    publication if isinstance(publication, tuple) else (publication, b"")
-                )
-                chunk.append(self._encode(attributes, payload, None))
+                chunk.append(self._encoded(publication))
                 published += 1
                 size += len(chunk[-1])
                 if size >= CHUNK_BYTES:
@@ -68,6 +68,12 @@ class Publishing:
     def wake(self) -> None:
         """Let whoever waits for room look again: the connection has changed."""
         self._room.set()
+
+    def _encoded(self, publication: Publication) -> bytes:
+        if not isinstance(publication, tuple):
+            return self._encode(publication, b"", None)
+        attributes, payload, *intended_ns = publication
+        return self._encode(attributes, payload, intended_ns[0] if intended_ns else None)
 
     def _encode(
         self, attributes: Mapping[str, Value], payload: bytes, intended_ns: int | None
