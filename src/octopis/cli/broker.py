@@ -12,6 +12,7 @@ from octopis.cli.overlay_options import AlgorithmOption, configured_overlay
 from octopis.errors import InvalidConfiguration
 from octopis.live.deployment import Addresses, run
 from octopis.live.overlay_process import LOG_FORMAT
+from octopis.live.tracing import TraceOptions
 from octopis.trace import Level
 
 app = typer.Typer(help="One broker of an overlay, in the foreground.", no_args_is_help=True)
@@ -50,4 +51,4 @@ def run_broker(  # noqa: PLR0913, PLR0917 - each is an option of the command
         log.info("%s takes requests at octopis://%s", chosen, addresses[chosen])
 
     log.info("%s starts", chosen)
-    run(overlay, [chosen], ready)
+    run(overlay, [chosen], ready, None if trace is None else TraceOptions(trace, level))

@@ -60,13 +60,11 @@ def pub(
     publisher = _Publisher(rate)
     try:
         uvloop.run(publisher.run(url, source))
-    except (ConnectionFailed, InvalidNotification) as failure:
-        if publisher.accepted:
-            sys.stderr.write(
-                f"octopis: {publisher.accepted:,} notifications were accepted before\n"
-            )
-        raise failure from None
-    output.say(f"accepted: {publisher.accepted:,} notifications")
+    except (ConnectionFailed, InvalidNotification):
+        # Of the batch that failed, nobody has counted what was accepted.
+        sys.stderr.write(f"octopis: accepted: at least {_counted(publisher.accepted)}\n")
+        raise
+    output.say(f"accepted: {_counted(publisher.accepted)}")
 
 
 _Notifications = list[tuple[dict[str, Value], bytes]]
@@ -115,12 +113,16 @@ class _Publisher:
             sys.stderr.flush()
 
 
+def _counted(count: int) -> str:
+    return f"{count:,} notification{'s' if count != 1 else ''}"
+
+
 async def _once(attributes: dict[str, Value], payload: bytes) -> AsyncIterator[_Batch]:
     yield [(attributes, payload)], None
 
 
 async def _lines(path: Path, payload: bytes) -> AsyncIterator[_Batch]:
-    number = 0
+    number, where = 0, "standard input" if str(path) == "-" else path
     async for lines in line_batches(path):
         batch: _Notifications = []
         for line in lines:
@@ -130,7 +132,7 @@ async def _lines(path: Path, payload: bytes) -> AsyncIterator[_Batch]:
             try:
                 attributes, own = parse_line(line)
             except InvalidNotification as failure:
-                yield batch, InvalidNotification(f"{path}, line {number}: {failure}")
+                yield batch, InvalidNotification(f"{where}, line {number}: {failure}")
                 return
             batch.append((attributes, own or payload))
         yield batch, None

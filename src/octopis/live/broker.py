@@ -26,6 +26,7 @@ from octopis.live.link import Link
 from octopis.live.log_limit import LogLimit
 from octopis.live.notices import Notices
 from octopis.live.reception import Reception, dials
+from octopis.live.recorder import Recorder
 from octopis.live.status import status_of
 from octopis.model import BrokerId
 from octopis.routing import Algorithm, Answer, Broker, Deliver, Effect, Enqueue, Message, Routed
@@ -43,7 +44,9 @@ _log = logging.getLogger(__name__)
 class LiveBroker:
     """One broker of an overlay on this machine: `listen`, then `start`, then `stop`."""
 
-    def __init__(self, broker: BrokerId, overlay: OverlayConfiguration) -> None:
+    def __init__(
+        self, broker: BrokerId, overlay: OverlayConfiguration, recorder: Recorder | None = None
+    ) -> None:
         self.id = broker
         self.overlay = overlay
         self.address = Address()
@@ -81,6 +84,7 @@ class LiveBroker:
         self._dirty: dict[Link | ClientSession, None] = {}
         self._server: asyncio.Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._recorder = recorder
         self._is_stopping = False
         self.drain_until = 0.0
         """When a stop no longer waits for queues to empty."""
@@ -144,6 +148,10 @@ class LiveBroker:
             connection.close(f"{self.id} stops")
         if connections:
             await asyncio.wait([connection.closed for connection in connections], timeout=2)
+        if self._recorder is not None:
+            lost = self.client_drops + self.undelivered
+            lost += sum(session.dropped for session in self.clients.values())
+            self._recorder.finish(self.core, lost)
         _log.info("%s has stopped", self.id)
 
     @property
@@ -186,6 +194,8 @@ class LiveBroker:
             older.connection.close("the client has connected anew")
             self.client_left(older, "the client has connected anew")
         self.clients[session.client] = session
+        if self._recorder is not None:
+            session.log = self._recorder.deliveries()
         _log.debug("%s: %s is here", self.id, session.name)
 
     def client_left(self, session: ClientSession, reason: str) -> None:
@@ -208,6 +218,8 @@ class LiveBroker:
     def publish(self, batch: list[Published]) -> None:
         """Route notifications of own clients."""
         self.published += len(batch)
+        if self._recorder is not None:
+            self._recorder.published(batch)
         self._carry_out(self.core.client_publishes("", _NO_ANSWER, batch))
 
     def change(
@@ -231,6 +243,9 @@ class LiveBroker:
             return
         effects = self.core.client_subscribes(client, number, request.id, wanted, request.epoch)
         if not any(isinstance(effect, Answer) and effect.error for effect in effects):
+            if self._recorder is not None and request.id not in session.numbers:
+                self._recorder.subscribed(client, request.id)
+                self._recorder.stored([request.id], self.core)
             session.numbers[request.id] = request.number
         self._carry_out(effects)
 
@@ -246,6 +261,8 @@ class LiveBroker:
     def link_is_down(self, neighbour: BrokerId) -> None:
         """Stop using a link."""
         self._dirty.pop(self.links[neighbour], None)
+        if self._recorder is not None:
+            self._recorder.link_down(neighbour)
         self._carry_out(self.core.link_down(neighbour))
 
     def messages_arrived(self, neighbour: BrokerId, messages: Sequence[Message]) -> None:
@@ -255,7 +272,10 @@ class LiveBroker:
             step = self._batch_max
         for start in range(0, len(messages), step):
             part = messages[start : start + step]
+            news = [] if self._recorder is None else self._recorder.news_in(part, self.core)
             self._carry_out(self.core.messages_arrived(neighbour, part))
+            if news and self._recorder is not None:
+                self._recorder.stored(news, self.core)
             self.flush()
         if self._sync is not None:
             self._sync.arrived(neighbour, messages)
@@ -263,10 +283,14 @@ class LiveBroker:
 
     def messages_left(self, neighbour: BrokerId, count: int) -> None:
         """Tell the core what went over a link."""
+        if self._recorder is not None:
+            self._recorder.left(neighbour, count)
         self._carry_out(self.core.messages_left(neighbour, count))
 
     def messages_dropped(self, neighbour: BrokerId, count: int) -> None:
         """Tell the core what a full queue has lost."""
+        if self._recorder is not None:
+            self._recorder.dropped(neighbour, count)
         self._carry_out(self.core.messages_dropped(neighbour, count))
 
     # Congestion
@@ -308,6 +332,8 @@ class LiveBroker:
                 self._dirty[session] = None
             elif isinstance(effect, Enqueue):
                 link = self.links[effect.link]
+                if self._recorder is not None:
+                    self._recorder.enqueued(effect.link, effect.messages, effect.reasons)
                 link.enqueue(effect.messages)
                 self._dirty[link] = None
             else:
@@ -336,6 +362,8 @@ class LiveBroker:
             due = max(due, now)  # where the machine was busy, the window was longer, not several
             await asyncio.sleep(due - now)
             self._carry_out(self.core.window_elapsed())
+            if self._recorder is not None:
+                self._recorder.window(self.core)
 
     async def _ticks(self) -> None:
         while True:

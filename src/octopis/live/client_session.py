@@ -10,6 +10,7 @@ from octopis.live.configuration import ClientPolicy, OverlayConfiguration
 from octopis.live.connection import WRITE_BYTES, Connection
 from octopis.live.log_limit import LogLimit
 from octopis.live.output_queue import OutputQueue
+from octopis.live.recorder import DeliveryLog
 from octopis.model import BrokerId, Notification
 from octopis.wire.client import (
     AnswerItem,
@@ -73,6 +74,7 @@ class ClientSession:
         self.delivered = 0
         self.dropped = 0
         self.undelivered = 0
+        self.log: DeliveryLog | None = None
         self._home = home
         self._policy = home.overlay.client_policy
         self._window = hello.window
@@ -136,6 +138,8 @@ class ClientSession:
         if self.connection.is_closing:
             self.undelivered += 1
             return
+        if self.log is not None:
+            self.log.queued(notification, subscriptions)
         numbers = list(map(self.numbers.__getitem__, subscriptions))
         self.queue.put(((Kind.DELIVER, encode_delivery(numbers, notification.encoded)),))
         if self.queue.is_over_bound:
@@ -164,6 +168,8 @@ class ClientSession:
             batch = self.queue.take(WRITE_BYTES, credit)
             self.delivered += len(batch)
             self._sent += len(batch)
+            if self.log is not None:
+                self.log.left(len(batch))
             connection.write(encode_items(Kind.DELIVER, [item for _, item in batch]))
         self._tell_congestion()
 
@@ -194,6 +200,8 @@ class ClientSession:
         dropped = self.queue.drop_oldest()
         self.dropped += dropped
         self._dropped_unsaid += dropped
+        if self.log is not None:
+            self.log.dropped(dropped)
         self._home.warnings.say(
             asyncio.get_running_loop().time(),
             "slow clients",

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
@@ -21,6 +22,7 @@ import uvloop
 from octopis.errors import OctopisError
 from octopis.live.deployment import all_ready, running
 from octopis.live.document import parse_overlay
+from octopis.live.tracing import TraceOptions
 from octopis.trace import Level
 
 LOG_FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
@@ -46,6 +48,9 @@ def main() -> None:
     """Run brokers until told to stop; `argv[1]` is a ProcessOrder as JSON."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
     order = msgspec.json.decode(sys.argv[1], type=ProcessOrder)
+    # Links and tables of many brokers are many files: as many as the system lets us have.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     try:
         uvloop.run(_serve(order))
     except OctopisError as failure:
@@ -65,7 +70,8 @@ async def _serve(order: ProcessOrder) -> None:
         loop.add_signal_handler(number, stop.set)
     latest_s = overlay.limits.drain_s + _LATEST_END_S
     threading.Thread(target=_hear_orders, args=(loop, drain, stop, latest_s), daemon=True).start()
-    async with running(overlay, list(doors), doors) as live:
+    trace = None if order.trace is None else TraceOptions(Path(order.trace), order.level)
+    async with running(overlay, list(doors), doors, trace) as live:
         ready = loop.create_task(all_ready(live.values()))
         ready.add_done_callback(lambda task: None if task.cancelled() else _say("ready"))
         stopped = loop.create_task(stop.wait())
