@@ -1,6 +1,5 @@
 """The `octopis` command: its map, its options, and how every error reaches the user."""
 
-import os
 import sys
 import traceback
 from typing import Annotated
@@ -8,7 +7,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from octopis.cli import bench, broker, demo, overlay, pub, route, sim, sub, topology
+from octopis.cli import bench, broker, demo, output, overlay, pub, route, sim, sub, topology
 from octopis.cli import filter as filters
 from octopis.errors import OctopisError
 from octopis.version import __version__
@@ -88,8 +87,7 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         status = _report("stopped", _INTERRUPTED, debug=False)
     except BrokenPipeError:
-        # The reader has gone (`octopis ... | head`): stop quietly, also at interpreter exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        output.be_quiet()
         status = 0
     except Exception as error:  # noqa: BLE001 - the last resort promises one sentence
         fault = f"internal error ({type(error).__name__}: {error}); run again with --debug"

@@ -25,15 +25,18 @@ from octopis.cli.overlay_options import (
     configured_overlay,
     cores,
 )
-from octopis.cli.overlay_output import print_started, print_status
+from octopis.cli.overlay_output import counting_bar, print_played, print_started, print_status
+from octopis.cli.sim import ScenarioArgument
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.live.detached import start_detached
 from octopis.live.document import PORT_MAX
 from octopis.live.document_text import format_overlay
 from octopis.live.overlay_status import ask_all, totals
+from octopis.live.playing import Play
 from octopis.live.state import OverlayState, find, is_running
 from octopis.live.supervisor import OverlayOrder, Supervisor
 from octopis.trace import Level
+from octopis.workload.folder import read_scenario
 
 app = typer.Typer(
     help="Live overlays on this machine: up, status, down, play, config.", no_args_is_help=True
@@ -157,7 +160,31 @@ def config(
     sys.stdout.write(format_overlay(overlay))
 
 
+@app.command()
+def play(  # noqa: PLR0913, PLR0917 - each is an option of the command
+    scenario: ScenarioArgument,
+    name: Annotated[
+        str | None, typer.Option(help="Which overlay, as `overlay up` called it; the latest.")
+    ] = None,
+    config: ConfigOption = None,
+    speed: Annotated[float, typer.Option(min=1e-3, help="So many times as fast.")] = 1.0,
+    state: StateOption = None,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Play a scenario through a running overlay, with real clients, and say what came of it."""
+    loaded = read_scenario(scenario)
+    called, addresses = addresses_of(name, config, state)
+    with counting_bar() as progress:
+        played = uvloop.run(Play(loaded, addresses, speed=speed, progress=progress).run())
+    print_played(f"{loaded.document.scenario.name} through {called}", played, as_json=as_json)
+
+
 async def _supervise(order: OverlayOrder, say: Callable[[OverlayState], None]) -> None:
     supervisor = Supervisor(order)
     supervisor.stop_at_signals()
     await supervisor.run(say)
+    if supervisor.undrained:
+        sys.stderr.write(
+            f"octopis: {supervisor.undrained:,} messages were still queued, and are lost: see "
+            "limits.drain_s\n"
+        )

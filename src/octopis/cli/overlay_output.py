@@ -1,9 +1,18 @@
 """How live overlays are shown."""
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
+from rich.progress import Progress as Bar
 
 from octopis.cli import output
 from octopis.live.overlay_status import Statuses, totals
+from octopis.live.playing import Played, Progress
 from octopis.live.state import OverlayState
 
 _FEW = 30
@@ -85,6 +94,50 @@ def print_status(name: str, statuses: Statuses, *, all_links: bool) -> None:
     for broker, status in statuses.items():
         if "error" in status:
             output.say(f"{broker}: {status['error']}")
+
+
+def print_played(title: str, played: Played, *, as_json: bool) -> None:
+    """Print what came of a play."""
+    delays_ms = np.array(played.delays_ns, np.float64) / 1e6
+    median_ms, p99_ms = np.percentile(delays_ms, (50, 99)) if len(delays_ms) else (0.0, 0.0)
+    if as_json:
+        output.print_json(
+            {
+                "notifications": played.notifications,
+                "delivered": len(played.deliveries),
+                "counters": played.counters,
+                "gaps": played.gaps,
+                "delay_ms": {"median": median_ms, "p99": p99_ms},
+            }
+        )
+        return
+    output.print_facts(
+        title,
+        [
+            ("notifications", played.notifications),
+            ("delivered", len(played.deliveries)),
+            ("IMs", _ims(played.counters)),
+            ("delay, median", f"{median_ms:,.3f} ms"),
+            ("delay, 99th percentile", f"{p99_ms:,.3f} ms"),
+            *(("gap", reason) for reason in played.gaps),
+        ],
+    )
+
+
+@contextmanager
+def counting_bar() -> Iterator[Progress]:
+    """Show how far something is, on standard error, where that is a terminal."""
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    console = Console(stderr=True)
+    with Bar(*columns, console=console, disable=not sys.stderr.isatty()) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def told(phase: str, done: int, total: int) -> None:
+            if phase not in tasks:
+                tasks[phase] = bar.add_task(phase)
+            bar.update(tasks[phase], completed=done, total=total)
+
+        yield told
 
 
 def _ims(counters: dict[str, int]) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 import uvloop
 
+from octopis.cli import output
 from octopis.cli.json_lines import format_line
 from octopis.cli.overlay_options import StateOption, default_url
 from octopis.errors import InvalidConfiguration
@@ -39,7 +40,10 @@ def sub(
     url = filters.pop(0) if filters[0].startswith(_SCHEME) else default_url(state)
     if not filters:
         raise InvalidConfiguration("say what to subscribe to, such as \"symbol = 'IBM'\"")
-    uvloop.run(_print(url, filters, dialect, count))
+    try:
+        uvloop.run(_print(url, filters, dialect, count))
+    except BrokenPipeError:
+        output.be_quiet()
 
 
 async def _print(url: str, filters: list[str], dialect: str, count: int | None) -> None:
@@ -47,18 +51,17 @@ async def _print(url: str, filters: list[str], dialect: str, count: int | None) 
     assert printing is not None
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, printing.cancel)
-    left = count
     try:
         async with Client(url) as client:
             stream = client.subscribe(*filters, dialect=dialect, on_gap=_report)
             async with stream as notifications:
                 sys.stderr.write(f"octopis: subscribed at {client.broker}\n")
-                left = await _print_all(notifications, left)
+                await _print_all(notifications, count)
     except asyncio.CancelledError:
         sys.stderr.write("octopis: stopped\n")
 
 
-async def _print_all(notifications: Notifications, left: int | None) -> int | None:
+async def _print_all(notifications: Notifications, left: int | None) -> None:
     async for batch in notifications.batches():
         shown = batch[:left]
         sys.stdout.write("".join(map(format_line, shown)))
@@ -67,7 +70,6 @@ async def _print_all(notifications: Notifications, left: int | None) -> int | No
             left -= len(shown)
             if not left:
                 break
-    return left
 
 
 def _report(gap: Gap) -> None:

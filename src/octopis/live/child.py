@@ -26,6 +26,9 @@ class Child:
         self.empty_reports = 0
         """How often in a row it has reported that its queues are empty, while draining."""
 
+        self.queued = 0
+        """How many messages wait in its queues, while draining."""
+
         self._number = number
         self._process: asyncio.subprocess.Process | None = None
         self._listener: asyncio.Task[None] | None = None
@@ -102,4 +105,5 @@ class Child:
             if word == "ready":
                 self.ready.set()
             elif word == "queued":
-                self.empty_reports = self.empty_reports + 1 if count == "0" else 0
+                self.queued = int(count)
+                self.empty_reports = 0 if self.queued else self.empty_reports + 1

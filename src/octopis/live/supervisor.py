@@ -51,6 +51,9 @@ class Supervisor:
     """Runs one overlay until it is told to stop; told twice, it stops at once."""
 
     def __init__(self, order: OverlayOrder) -> None:
+        self.undrained = 0
+        """How many messages were still queued when draining took too long."""
+
         self._order = order
         self._stop = asyncio.Event()
         self._at_once = asyncio.Event()
@@ -151,6 +154,7 @@ class Supervisor:
         deadline = time.monotonic() + limit_s
         while any(child.empty_reports < 2 for child in self._children):
             if time.monotonic() > deadline or self._at_once.is_set():
+                self.undrained = sum(child.queued for child in self._children)
                 return
             await asyncio.sleep(_LOOK_S)
 
