@@ -156,9 +156,8 @@ class Play:
             for batch in self._scenario.publications():
                 for number, sequence, intended_ns, attributes in zip(*batch, strict=True):
                     due_ns = begin_ns + int(intended_ns / self._speed)
-                    early_s = (due_ns - time.time_ns()) / 1e9
-                    if early_s > 0:
-                        await asyncio.sleep(early_s)
+                    while (early_ns := due_ns - time.time_ns()) > 0:
+                        await asyncio.sleep(early_ns / 1e9)  # it may wake us a little early
                     author = self._authors[names[number]]
                     await author.publish(sequence, (attributes, b"", due_ns))
                     self._played.notifications += 1
