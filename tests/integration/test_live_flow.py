@@ -170,6 +170,7 @@ def test_full_link_queue_may_cut_the_link_which_comes_back():
             await tables_hold(live, 1)
             await writer.publish_many(({"x": n}, PAYLOAD) for n in range(1_000))
             await until(lambda: live[A].links[B].reconnects > 0 and live[A].links[B].is_up)
+            assert live[A].status()["drops"]["links"] > 0
             assert live[A].status()["drops"]["links_cut"] > 0
             await quiet(live)
             await writer.publish({"x": 5_000})

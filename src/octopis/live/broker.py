@@ -7,7 +7,7 @@ before the core is told anything else, and the core hears of every message that 
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 
 from octopis.errors import (
     InvalidConfiguration,
@@ -105,12 +105,21 @@ class LiveBroker:
         """Dial the neighbours that this broker has to dial, and begin to keep time."""
         for neighbour, link in self.links.items():
             if dials(self, self.id, neighbour):
-                dialler = Dialler(self, link, addresses[neighbour])
-                self._tasks.append(self._loop.create_task(dialler.run()))
-        self._tasks.append(self._loop.create_task(self._windows()))
-        self._tasks.append(self._loop.create_task(self._ticks()))
+                self._keep_doing(Dialler(self, link, addresses[neighbour]).run())
+        self._keep_doing(self._windows())
+        self._keep_doing(self._ticks())
         self._loop.call_later(self.overlay.limits.sync_s, self._end_sync)
         self._look_at_sync()
+
+    def _keep_doing(self, work: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(work)
+        task.add_done_callback(self._ended)
+        self._tasks.append(task)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        """Say where work that should never end has ended all the same."""
+        if not task.cancelled() and task.exception() is not None:
+            _log.critical("%s does not work any more", self.id, exc_info=task.exception())
 
     async def stop(self) -> None:
         """Take no more publications, let queues empty for a while, say goodbye and close."""
@@ -149,7 +158,8 @@ class LiveBroker:
     @property
     def may_change(self) -> bool:
         """Whether changes of subscriptions may be taken in now."""
-        return self.is_ready and not self._is_stopping and not self._congested
+        has_room = not any(link.queue.is_full for link in self.links.values())
+        return self.is_ready and not self._is_stopping and has_room
 
     def status(self) -> dict[str, object]:
         """Say how the broker is, in values as JSON has them."""
@@ -167,7 +177,7 @@ class LiveBroker:
         older = self.clients.get(session.client)
         if older is not None:
             older.connection.close("the client has connected anew")
-            self.client_left(older, "the client has connected anew")
+            older.connection_lost(older.connection, "the client has connected anew")
         self.clients[session.client] = session
         _log.debug("%s: %s is here", self.id, session.name)
 
@@ -321,9 +331,12 @@ class LiveBroker:
             self._carry_out(self.core.window_elapsed())
 
     async def _ticks(self) -> None:
+        now = self._loop.time()
         while True:
             await asyncio.sleep(_TICK_S)
-            now = self._loop.time()
+            before, now = now, self._loop.time()
+            if now - before > 4 * _TICK_S:
+                continue  # this process was held up: what others have said is still unread
             for link in self.links.values():
                 if link.connection is not None:
                     link.connection.look_after(now)

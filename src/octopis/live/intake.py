@@ -1,9 +1,9 @@
 """Where requests of clients wait for their turn.
 
-Publications wait while any broker of the overlay is congested; changes of subscriptions while this
-broker is. A turn of the event loop takes one batch, from all clients that have something waiting,
-one request of each after the other; so no client can shut others out, and all that the loop's turn
-brought is matched together.
+Publications wait while any broker of the overlay is congested; changes of subscriptions while a
+queue of this broker is full. A turn of the event loop takes one batch from all clients that have
+something waiting, one request of each after the other; so no client can shut others out, and all
+that the turn brought is matched together.
 """
 
 import asyncio

@@ -196,16 +196,14 @@ class Link:
         self._timer = None if again is None else self._loop.call_at(again, self.pump)
 
     def _overflow(self) -> None:
-        if self._policy is LinkPolicy.DISCONNECT:
-            if self.connection is not None:
-                self.connection.close(f"the queue to {self.neighbour} is over its bound")
-            return
         if self._policy is LinkPolicy.DROP_OLDEST:
             dropped = self.queue.drop_oldest()
         else:
             dropped = self.queue.drop_newest()
         self.dropped += dropped
         self._home.messages_dropped(self.neighbour, dropped)
+        if self._policy is LinkPolicy.DISCONNECT and self.connection is not None:
+            self.connection.close(f"the queue to {self.neighbour} is over its bound")
         self._home.warnings.say(
             self._loop.time(),
             "full queues",

@@ -1,7 +1,7 @@
 """The queue between a broker's decisions and a socket: bounded, counted, in order.
 
-Only notifications can be dropped. Everything else (changes of tables, answers) always fits: there
-is never more of it than the tables and the requests of clients allow, and both are bounded.
+Only notifications can be dropped. Changes of tables always fit, as both ends of a link must agree:
+a broker takes no requests for more of them while one of its queues is full.
 """
 
 from collections import deque
@@ -37,6 +37,11 @@ class OutputQueue:
     def notifications(self) -> int:
         """How many of the messages are notifications."""
         return self._droppable
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for anything more."""
+        return self._is_too_much(len(self._messages) + 1)
 
     @property
     def is_over_bound(self) -> bool:
