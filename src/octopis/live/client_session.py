@@ -25,6 +25,7 @@ from octopis.wire.client import (
 from octopis.wire.control import Goodbye, Ping, Pong, Status, StatusRequest, encode_control
 from octopis.wire.frames import Frame, Kind, encode_items
 from octopis.wire.greeting import ClientHello
+from octopis.wire.link import Encoded
 from octopis.wire.published import Published
 from octopis.wire.refusals import Refusal
 
@@ -80,6 +81,7 @@ class ClientSession:
         self._consumed = 0
         self._dropped_unsaid = 0
         self._answers: list[bytes] = []
+        self._fresh: list[Encoded] = []
         self._said_congested = False
         self._progress_at = asyncio.get_running_loop().time()
 
@@ -131,15 +133,13 @@ class ClientSession:
     # What goes to the client
 
     def deliver(self, notification: Notification, subscriptions: list[str]) -> None:
-        """Put a notification on the client's queue; `pump` then lets it go."""
+        """Take a notification for the client; `pump` then puts it on its queue and lets it go."""
         assert isinstance(notification, Published), "only what came over the wire is delivered"
         if self.connection.is_closing:
             self.undelivered += 1
             return
         numbers = list(map(self.numbers.__getitem__, subscriptions))
-        self.queue.put(((Kind.DELIVER, encode_delivery(numbers, notification.encoded)),))
-        if self.queue.is_over_bound:
-            self._overflow()
+        self._fresh.append((Kind.DELIVER, encode_delivery(numbers, notification.encoded)))
 
     def answer(self, request: int, error: OctopisError | None = None) -> None:
         """Answer a request; `pump` then lets it go."""
@@ -151,6 +151,11 @@ class ClientSession:
     def pump(self) -> None:
         """Let answers and deliveries go to the socket, as far as it and the client allow."""
         connection = self.connection
+        if self._fresh:
+            self.queue.put(self._fresh)
+            self._fresh = []
+            if self.queue.is_over_bound:
+                self._overflow()
         if self._answers and connection.is_writable:
             connection.write(encode_items(Kind.ANSWERS, self._answers))
             self._answers = []
@@ -183,7 +188,8 @@ class ClientSession:
 
     def connection_lost(self, connection: Connection, reason: str) -> None:  # noqa: ARG002
         """The client is gone, and with it what was meant for it."""
-        self.undelivered += self.queue.clear()
+        self.undelivered += self.queue.clear() + len(self._fresh)
+        self._fresh = []
         self._tell_congestion()
         self._home.client_left(self, reason)
 

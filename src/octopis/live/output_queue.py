@@ -51,9 +51,8 @@ class OutputQueue:
     def put(self, messages: Sequence[Encoded]) -> None:
         """Append messages; the caller then has to look at `is_over_bound`."""
         self._messages += messages
-        for kind, item in messages:
-            self._bytes += len(item)
-            self._droppable += kind in _DROPPABLE
+        self._bytes += sum([len(item) for _, item in messages])
+        self._droppable += sum([kind in _DROPPABLE for kind, _ in messages])
         bounds = self._bounds
         if len(self._messages) > bounds.high_water or self._bytes > bounds.high_water_bytes:
             self.is_congested = True
