@@ -18,12 +18,12 @@ from octopis.errors import (
 from octopis.filters import parse_filter
 from octopis.live.client_session import ClientSession
 from octopis.live.configuration import Address, OverlayConfiguration
+from octopis.live.congestion import Congestion
 from octopis.live.dialler import Dialler
 from octopis.live.initial_sync import InitialSync
 from octopis.live.intake import BATCH_MAX, Intake
 from octopis.live.link import Link
 from octopis.live.log_limit import LogLimit
-from octopis.live.notices import Notices
 from octopis.live.reception import Reception, dials
 from octopis.live.status import status_of
 from octopis.model import BrokerId
@@ -36,6 +36,9 @@ _NO_ANSWER = -1
 """The request number of batches whose parts are answered one by one, here."""
 
 _TICK_S = 0.5
+_STILL_S = 0.1
+"""A broker that stops waits until nothing has come for so long: neighbours empty queues, too."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -60,8 +63,8 @@ class LiveBroker:
         }
         self.clients: dict[str, ClientSession] = {}
         # Numbers go on rising after a restart, as long as the machine's clock does.
-        first_number = time.time_ns() // 1000
-        self.notices = Notices(broker, first_number, overlay.limits.notice_renewal_s)
+        number = time.time_ns() // 1000
+        self.congestion = Congestion(broker, overlay, self.links, number, self._wake)
         self.published = 0
         self.undelivered = 0
         self.client_drops = 0
@@ -76,10 +79,11 @@ class LiveBroker:
             self, batch_max=self._batch_max, bytes_max=overlay.limits.frame_max // 2
         )
         self._reception = Reception(self)
-        self._congested: set[object] = set()
         self._dirty: dict[Link | ClientSession, None] = {}
         self._server: asyncio.Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._timers: list[asyncio.TimerHandle] = []
+        self._moved_at = 0.0
         self._is_stopping = False
 
     # Life
@@ -108,7 +112,7 @@ class LiveBroker:
                 self._keep_doing(Dialler(self, link, addresses[neighbour]).run())
         self._keep_doing(self._windows())
         self._keep_doing(self._ticks())
-        self._loop.call_later(self.overlay.limits.sync_s, self._end_sync)
+        self._timers.append(self._loop.call_later(self.overlay.limits.sync_s, self._end_sync))
         self._look_at_sync()
 
     def _keep_doing(self, work: Coroutine[None, None, None]) -> None:
@@ -126,14 +130,7 @@ class LiveBroker:
         self._is_stopping = True
         if self._server is not None:
             self._server.close()
-        deadline = self._loop.time() + self.overlay.limits.drain_s
-        while self._queued() and self._loop.time() < deadline:
-            await asyncio.sleep(0.01)
-        if self._queued():
-            _log.warning("%s stops with %d messages in its queues", self.id, self._queued())
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._drained()
         connections = [link.connection for link in self.links.values() if link.connection]
         connections += [session.connection for session in self.clients.values()]
         connections += self._reception.connections
@@ -141,9 +138,27 @@ class LiveBroker:
             link.close(f"{self.id} stops")
         for connection in connections:
             connection.close(f"{self.id} stops")
+        for timer in self._timers:
+            timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         if connections:
             await asyncio.wait([connection.closed for connection in connections], timeout=2)
         _log.info("%s has stopped", self.id)
+
+    async def _drained(self) -> None:
+        """Wait until queues are empty and nothing has come for a moment, but not for ever."""
+        deadline = self._loop.time() + self.overlay.limits.drain_s
+        while self._loop.time() < deadline:
+            if not self._is_busy() and self._loop.time() - self._moved_at > _STILL_S:
+                return
+            await asyncio.sleep(0.01)
+        _log.warning("%s stops although messages wait in its queues", self.id)
+
+    def _is_busy(self) -> bool:
+        outputs = (link.is_busy for link in self.links.values())
+        return any(outputs) or any(session.queue for session in self.clients.values())
 
     @property
     def is_ready(self) -> bool:
@@ -153,7 +168,7 @@ class LiveBroker:
     @property
     def may_publish(self) -> bool:
         """Whether publications may be taken in now."""
-        return self.is_ready and not self._is_stopping and not self.notices.is_congested
+        return self.is_ready and not self._is_stopping and not self.congestion.holds
 
     @property
     def may_change(self) -> bool:
@@ -164,11 +179,6 @@ class LiveBroker:
     def status(self) -> dict[str, object]:
         """Say how the broker is, in values as JSON has them."""
         return status_of(self)
-
-    def _queued(self) -> int:
-        return sum(len(link.queue) for link in self.links.values()) + sum(
-            len(session.queue) for session in self.clients.values()
-        )
 
     # What clients ask for
 
@@ -232,8 +242,7 @@ class LiveBroker:
     def link_is_up(self, neighbour: BrokerId) -> None:
         """Bring a neighbour up to date."""
         self._carry_out(self.core.link_up(neighbour))
-        for notice in self.notices.holding():
-            self.links[neighbour].control(notice)
+        self.congestion.tell(neighbour)
         self.flush()
 
     def link_is_down(self, neighbour: BrokerId) -> None:
@@ -243,6 +252,7 @@ class LiveBroker:
 
     def messages_arrived(self, neighbour: BrokerId, messages: Sequence[Message]) -> None:
         """Take in what a neighbour has sent."""
+        self._moved_at = self._loop.time()
         step = len(messages)
         if any(isinstance(message, Routed) and message.cbv_p for message in messages):
             step = self._batch_max
@@ -262,34 +272,13 @@ class LiveBroker:
         """Tell the core what a full queue has lost."""
         self._carry_out(self.core.messages_dropped(neighbour, count))
 
-    # Congestion
-
     def notice_arrived(self, neighbour: BrokerId, notice: Notice) -> None:
-        """Take a notice in and pass news on."""
-        if notice.broker in self.overlay.scot.brokers and self.notices.heard(
-            notice, self._loop.time()
-        ):
-            self._pass_on(notice, neighbour)
-            self.intake.wake()
+        """Take a notice of congestion in."""
+        self.congestion.heard(neighbour, notice)
 
     def congestion_changed(self, output: object, *, congested: bool) -> None:
-        """Say to all when the first own queue becomes congested, and when none is any more."""
-        if congested:
-            self._congested.add(output)
-        else:
-            self._congested.discard(output)
-        self._say_congestion()
-
-    def _say_congestion(self) -> None:
-        notice = self.notices.own(congested=bool(self._congested), now=self._loop.time())
-        if notice is not None:
-            self._pass_on(notice, None)
-            self.intake.wake()
-
-    def _pass_on(self, notice: Notice, sender: BrokerId | None) -> None:
-        for neighbour, link in self.links.items():
-            if neighbour != sender:
-                link.control(notice)
+        """Note that a queue is congested, or no longer so."""
+        self.congestion.output_changed(output, congested=congested)
 
     # Effects
 
@@ -342,10 +331,9 @@ class LiveBroker:
                     link.connection.look_after(now)
             for session in list(self.clients.values()):
                 session.look_after(now)
-            self._say_congestion()
-            for broker in self.notices.expire(now):
-                _log.info("%s: nothing more was heard of the congestion at %s", self.id, broker)
-            self.intake.wake()
+            self.congestion.say()
+            self.congestion.expire()
+            self._wake()
 
     # Start
 
@@ -363,4 +351,7 @@ class LiveBroker:
     def _begin(self) -> None:
         self._sync = None
         self.ready.set()
+        self._wake()
+
+    def _wake(self) -> None:
         self.intake.wake()

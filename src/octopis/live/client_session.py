@@ -32,6 +32,9 @@ from octopis.wire.refusals import Refusal
 REQUESTS_MAX = 10_000
 """Requests of a client that may wait, and answers that it may leave unread."""
 
+_REPLIES_MAX = 100
+"""The same for status and signs of life."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -81,13 +84,14 @@ class ClientSession:
         self._consumed = 0
         self._dropped_unsaid = 0
         self._answers: list[bytes] = []
+        self._replies: list[bytes] = []
         self._fresh: list[Encoded] = []
         self._said_congested = False
         self._progress_at = asyncio.get_running_loop().time()
 
     # What the client says
 
-    def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:
+    def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:  # noqa: ARG002
         """Take in what the client asks for."""
         for frame in frames:
             request = decode_from_client(frame)
@@ -100,14 +104,22 @@ class ClientSession:
             elif isinstance(request, Consumed):
                 self._take_consumed(request)
             elif isinstance(request, Ping):
-                connection.write(encode_control(Pong()))
+                self._reply(Pong())
             elif isinstance(request, StatusRequest):
-                answer = Status(request.request, self._home.status())
-                connection.write(encode_control(answer))
+                self._reply(Status(request.request, self._home.status()))
             elif isinstance(request, Goodbye):
                 _log.debug("%s says goodbye: %s", self.name, request.reason)
         if self.changes or self.publications:
             self._home.requests_wait(self)
+
+    def _reply(self, reply: Pong | Status) -> None:
+        """Answer at once, or as soon as the client reads again."""
+        self._replies.append(encode_control(reply))
+        if self.connection.is_writable:
+            self.connection.write(b"".join(self._replies))
+            self._replies = []
+        elif len(self._replies) > _REPLIES_MAX:
+            raise ProtocolError("the client does not read its answers")
 
     def _take_publication(self, request: PublishRequest) -> None:
         window = self._home.overlay.limits.publish_window
@@ -156,6 +168,9 @@ class ClientSession:
             self._fresh = []
             if self.queue.is_over_bound:
                 self._overflow()
+        if self._replies and connection.is_writable:
+            connection.write(b"".join(self._replies))
+            self._replies = []
         if self._answers and connection.is_writable:
             connection.write(encode_items(Kind.ANSWERS, self._answers))
             self._answers = []

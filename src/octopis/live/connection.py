@@ -185,4 +185,5 @@ class Connection(asyncio.Protocol):
                 self._loop.call_later(_CLOSE_S, self._transport.abort)
 
     def _no_greeting(self) -> None:
-        self.fail(ProtocolError(f"there was no hello within {self._limits.hello_s:g} s"))
+        if not self._reason:
+            self.fail(ProtocolError(f"there was no hello within {self._limits.hello_s:g} s"))

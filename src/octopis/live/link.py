@@ -92,6 +92,11 @@ class Link:
         """Whether a connection stands."""
         return self.connection is not None
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything waits or is held back on its way."""
+        return bool(self.queue) or (self._shaper is not None and self._shaper.is_carrying)
+
     def up(self, connection: Connection) -> None:
         """Take a connection whose greeting is over."""
         assert self.connection is None, f"the link to {self.neighbour} is up already"
