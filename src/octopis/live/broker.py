@@ -36,7 +36,7 @@ _NO_ANSWER = -1
 """The request number of batches whose parts are answered one by one, here."""
 
 _TICK_S = 0.5
-_STILL_S = 0.1
+_STILL_S = 0.05
 """A broker that stops waits until nothing has come for so long: neighbours empty queues, too."""
 
 _log = logging.getLogger(__name__)
@@ -149,7 +149,8 @@ class LiveBroker:
 
     async def _drained(self) -> None:
         """Wait until queues are empty and nothing has come for a moment, but not for ever."""
-        deadline = self._loop.time() + self.overlay.limits.drain_s
+        self._moved_at = self._loop.time()
+        deadline = self._moved_at + self.overlay.limits.drain_s
         while self._loop.time() < deadline:
             if not self._is_busy() and self._loop.time() - self._moved_at > _STILL_S:
                 return

@@ -48,3 +48,14 @@ def test_what_is_not_renewed_is_forgotten_and_publishers_go_on():
             await until(lambda: live[A].may_publish)
 
     run_live(work())
+
+
+def test_congestion_that_lasts_is_renewed():
+    async def work() -> None:
+        async with ready(overlay(line(2))) as live:
+            live[A].congestion.output_changed("one", congested=True)
+            await until(lambda: live[B].congestion.holds)
+            heard = live[B].congestion._notices._heard[A]
+            await until(lambda: live[B].congestion._notices._heard[A].number > heard.number)
+
+    run_live(work())
