@@ -155,7 +155,7 @@ def test_whoever_answers_may_be_silent_again():
             for seconds in (10, 20, 30):
                 pair.connection.look_after(now + seconds)
                 pair.connection._heard_at = now + seconds + 0.1
-                pair.connection.look_after(now + seconds + 5)
+                pair.connection.look_after(now + seconds + 2)
             assert not pair.connection.is_closing
 
     run_live(work())
