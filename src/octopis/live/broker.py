@@ -7,7 +7,7 @@ before the core is told anything else, and the core hears of every message that 
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from socket import socket
 
 from octopis.errors import (
@@ -19,12 +19,12 @@ from octopis.errors import (
 from octopis.filters import parse_filter
 from octopis.live.client_session import ClientSession
 from octopis.live.configuration import Address, OverlayConfiguration
+from octopis.live.congestion import Congestion
 from octopis.live.dialler import Dialler
 from octopis.live.initial_sync import InitialSync
 from octopis.live.intake import BATCH_MAX, Intake
 from octopis.live.link import Link
 from octopis.live.log_limit import LogLimit
-from octopis.live.notices import Notices
 from octopis.live.reception import Reception, dials
 from octopis.live.recorder import Recorder
 from octopis.live.status import status_of
@@ -38,6 +38,9 @@ _NO_ANSWER = -1
 """The request number of batches whose parts are answered one by one, here."""
 
 _TICK_S = 0.5
+_STILL_S = 0.05
+"""A broker that stops waits until nothing has come for so long: neighbours empty queues, too."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -64,8 +67,8 @@ class LiveBroker:
         }
         self.clients: dict[str, ClientSession] = {}
         # Numbers go on rising after a restart, as long as the machine's clock does.
-        first_number = time.time_ns() // 1000
-        self.notices = Notices(broker, first_number, overlay.limits.notice_renewal_s)
+        number = time.time_ns() // 1000
+        self.congestion = Congestion(broker, overlay, self.links, number, self._wake)
         self.published = 0
         self.undelivered = 0
         self.client_drops = 0
@@ -80,11 +83,12 @@ class LiveBroker:
             self, batch_max=self._batch_max, bytes_max=overlay.limits.frame_max // 2
         )
         self._reception = Reception(self)
-        self._congested: set[object] = set()
         self._dirty: dict[Link | ClientSession, None] = {}
         self._server: asyncio.Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._recorder = recorder
+        self._timers: list[asyncio.TimerHandle] = []
+        self._moved_at = 0.0
         self._is_stopping = False
         self.drain_until = 0.0
         """When a stop no longer waits for queues to empty."""
@@ -114,31 +118,35 @@ class LiveBroker:
         """Dial the neighbours that this broker has to dial, and begin to keep time."""
         for neighbour, link in self.links.items():
             if dials(self, self.id, neighbour):
-                dialler = Dialler(self, link, addresses[neighbour])
-                self._tasks.append(self._loop.create_task(dialler.run()))
-        self._tasks.append(self._loop.create_task(self._windows()))
-        self._tasks.append(self._loop.create_task(self._ticks()))
-        self._loop.call_later(self.overlay.limits.sync_s, self._end_sync)
+                self._keep_doing(Dialler(self, link, addresses[neighbour]).run())
+        self._keep_doing(self._windows())
+        self._keep_doing(self._ticks())
+        self._timers.append(self._loop.call_later(self.overlay.limits.sync_s, self._end_sync))
         self._look_at_sync()
+
+    def _keep_doing(self, work: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(work)
+        task.add_done_callback(self._ended)
+        self._tasks.append(task)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        """Say where work that should never end has ended all the same."""
+        if not task.cancelled() and task.exception() is not None:
+            _log.critical("%s does not work any more", self.id, exc_info=task.exception())
 
     def begin_stop(self) -> None:
         """Take no more clients and publications; what is under way goes on."""
         if not self._is_stopping:
             self._is_stopping = True
-            self.drain_until = self._loop.time() + self.overlay.limits.drain_s
+            self._moved_at = self._loop.time()
+            self.drain_until = self._moved_at + self.overlay.limits.drain_s
             if self._server is not None:
                 self._server.close()
 
     async def stop(self) -> None:
         """Begin to stop, let queues empty for a while, say goodbye and close."""
         self.begin_stop()
-        while self.queued and self._loop.time() < self.drain_until:
-            await asyncio.sleep(0.01)
-        if self.queued:
-            _log.warning("%s stops with %d messages in its queues", self.id, self.queued)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._drained()
         connections = [link.connection for link in self.links.values() if link.connection]
         connections += [session.connection for session in self.clients.values()]
         connections += self._reception.connections
@@ -146,13 +154,26 @@ class LiveBroker:
             link.close(f"{self.id} stops")
         for connection in connections:
             connection.close(f"{self.id} stops")
+        for timer in self._timers:
+            timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         if connections:
             await asyncio.wait([connection.closed for connection in connections], timeout=2)
         if self._recorder is not None:
-            lost = self.client_drops + self.undelivered
-            lost += sum(session.dropped for session in self.clients.values())
-            self._recorder.finish(self.core, lost)
+            left = sum(session.dropped for session in self.clients.values())
+            self._recorder.finish(self.core, self.client_drops + self.undelivered + left)
         _log.info("%s has stopped", self.id)
+
+    async def _drained(self) -> None:
+        """Wait until queues are empty and nothing has come for a moment, but not for ever."""
+        while self._loop.time() < self.drain_until:
+            if not self.queued and self._loop.time() - self._moved_at > _STILL_S:
+                return
+            await asyncio.sleep(0.01)
+        if self.queued:
+            _log.warning("%s stops although %d messages wait in its queues", self.id, self.queued)
 
     @property
     def is_ready(self) -> bool:
@@ -162,12 +183,13 @@ class LiveBroker:
     @property
     def may_publish(self) -> bool:
         """Whether publications may be taken in now."""
-        return self.is_ready and not self._is_stopping and not self.notices.is_congested
+        return self.is_ready and not self._is_stopping and not self.congestion.holds
 
     @property
     def may_change(self) -> bool:
         """Whether changes of subscriptions may be taken in now."""
-        return self.is_ready and not self._is_stopping and not self._congested
+        has_room = not any(link.queue.is_full for link in self.links.values())
+        return self.is_ready and not self._is_stopping and has_room
 
     def status(self) -> dict[str, object]:
         """Say how the broker is, in values as JSON has them."""
@@ -180,10 +202,9 @@ class LiveBroker:
 
     @property
     def queued(self) -> int:
-        """How many messages wait in queues."""
-        return sum(len(link.queue) for link in self.links.values()) + sum(
-            len(session.queue) for session in self.clients.values()
-        )
+        """How many messages wait in queues; one at least for a link that holds some back."""
+        links = sum(max(len(link.queue), link.is_busy) for link in self.links.values())
+        return links + sum(len(session.queue) for session in self.clients.values())
 
     # What clients ask for
 
@@ -192,7 +213,7 @@ class LiveBroker:
         older = self.clients.get(session.client)
         if older is not None:
             older.connection.close("the client has connected anew")
-            self.client_left(older, "the client has connected anew")
+            older.connection_lost(older.connection, "the client has connected anew")
         self.clients[session.client] = session
         if self._recorder is not None:
             session.log = self._recorder.deliveries()
@@ -244,8 +265,7 @@ class LiveBroker:
         effects = self.core.client_subscribes(client, number, request.id, wanted, request.epoch)
         if not any(isinstance(effect, Answer) and effect.error for effect in effects):
             if self._recorder is not None and request.id not in session.numbers:
-                self._recorder.subscribed(client, request.id)
-                self._recorder.stored([request.id], self.core)
+                self._recorder.subscribed(client, request.id, self.core)
             session.numbers[request.id] = request.number
         self._carry_out(effects)
 
@@ -254,8 +274,7 @@ class LiveBroker:
     def link_is_up(self, neighbour: BrokerId) -> None:
         """Bring a neighbour up to date."""
         self._carry_out(self.core.link_up(neighbour))
-        for notice in self.notices.holding():
-            self.links[neighbour].control(notice)
+        self.congestion.tell(neighbour)
         self.flush()
 
     def link_is_down(self, neighbour: BrokerId) -> None:
@@ -267,6 +286,7 @@ class LiveBroker:
 
     def messages_arrived(self, neighbour: BrokerId, messages: Sequence[Message]) -> None:
         """Take in what a neighbour has sent."""
+        self._moved_at = self._loop.time()
         step = len(messages)
         if any(isinstance(message, Routed) and message.cbv_p for message in messages):
             step = self._batch_max
@@ -293,34 +313,13 @@ class LiveBroker:
             self._recorder.dropped(neighbour, count)
         self._carry_out(self.core.messages_dropped(neighbour, count))
 
-    # Congestion
-
     def notice_arrived(self, neighbour: BrokerId, notice: Notice) -> None:
-        """Take a notice in and pass news on."""
-        if notice.broker in self.overlay.scot.brokers and self.notices.heard(
-            notice, self._loop.time()
-        ):
-            self._pass_on(notice, neighbour)
-            self.intake.wake()
+        """Take a notice of congestion in."""
+        self.congestion.heard(neighbour, notice)
 
     def congestion_changed(self, output: object, *, congested: bool) -> None:
-        """Say to all when the first own queue becomes congested, and when none is any more."""
-        if congested:
-            self._congested.add(output)
-        else:
-            self._congested.discard(output)
-        self._say_congestion()
-
-    def _say_congestion(self) -> None:
-        notice = self.notices.own(congested=bool(self._congested), now=self._loop.time())
-        if notice is not None:
-            self._pass_on(notice, None)
-            self.intake.wake()
-
-    def _pass_on(self, notice: Notice, sender: BrokerId | None) -> None:
-        for neighbour, link in self.links.items():
-            if neighbour != sender:
-                link.control(notice)
+        """Note that a queue is congested, or no longer so."""
+        self.congestion.output_changed(output, congested=congested)
 
     # Effects
 
@@ -374,10 +373,9 @@ class LiveBroker:
                     link.connection.look_after(now)
             for session in list(self.clients.values()):
                 session.look_after(now)
-            self._say_congestion()
-            for broker in self.notices.expire(now):
-                _log.info("%s: nothing more was heard of the congestion at %s", self.id, broker)
-            self.intake.wake()
+            self.congestion.say()
+            self.congestion.expire()
+            self._wake()
 
     # Start
 
@@ -395,4 +393,7 @@ class LiveBroker:
     def _begin(self) -> None:
         self._sync = None
         self.ready.set()
+        self._wake()
+
+    def _wake(self) -> None:
         self.intake.wake()

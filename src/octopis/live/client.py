@@ -82,6 +82,7 @@ class Client:
         await self._connect()
         self._connected.set()
         self._keeper = asyncio.get_running_loop().create_task(self._keep())
+        self._keeper.add_done_callback(self._kept)
 
     async def close(self) -> None:
         """Say goodbye. Streams end, and what waits for an answer raises ConnectionLost."""
@@ -208,6 +209,7 @@ class Client:
     # Staying connected
 
     async def _open_connection(self) -> ClientConnection:
+        assert self._keeper is not None, "open the client first: async with octopis.connect(...)"
         while True:
             await self._connected.wait()
             if self._failure is not None:
@@ -258,6 +260,11 @@ class Client:
                 return
             self._connected.set()
             self._publishing.wake()
+
+    def _kept(self, keeper: "asyncio.Task[None]") -> None:
+        """Let nobody wait for a connection that nobody mends any more."""
+        if not keeper.cancelled() and keeper.exception() is not None:
+            self._fail(ConnectionFailed(f"the client is broken: {keeper.exception()!r}"))
 
     async def _reconnect(self, reason: str) -> bool:
         """Dial until it works, and subscribe anew; False where the client has given up."""

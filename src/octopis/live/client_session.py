@@ -26,11 +26,15 @@ from octopis.wire.client import (
 from octopis.wire.control import Goodbye, Ping, Pong, Status, StatusRequest, encode_control
 from octopis.wire.frames import Frame, Kind, encode_items
 from octopis.wire.greeting import ClientHello
+from octopis.wire.link import Encoded
 from octopis.wire.published import Published
 from octopis.wire.refusals import Refusal
 
 REQUESTS_MAX = 10_000
 """Requests of a client that may wait, and answers that it may leave unread."""
+
+_REPLIES_MAX = 100
+"""The same for status and signs of life."""
 
 _log = logging.getLogger(__name__)
 
@@ -82,12 +86,14 @@ class ClientSession:
         self._consumed = 0
         self._dropped_unsaid = 0
         self._answers: list[bytes] = []
+        self._replies: list[bytes] = []
+        self._fresh: list[Encoded] = []
         self._said_congested = False
         self._progress_at = asyncio.get_running_loop().time()
 
     # What the client says
 
-    def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:
+    def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:  # noqa: ARG002
         """Take in what the client asks for."""
         for frame in frames:
             request = decode_from_client(frame)
@@ -100,14 +106,22 @@ class ClientSession:
             elif isinstance(request, Consumed):
                 self._take_consumed(request)
             elif isinstance(request, Ping):
-                connection.write(encode_control(Pong()))
+                self._reply(Pong())
             elif isinstance(request, StatusRequest):
-                answer = Status(request.request, self._home.status())
-                connection.write(encode_control(answer))
+                self._reply(Status(request.request, self._home.status()))
             elif isinstance(request, Goodbye):
                 _log.debug("%s says goodbye: %s", self.name, request.reason)
         if self.changes or self.publications:
             self._home.requests_wait(self)
+
+    def _reply(self, reply: Pong | Status) -> None:
+        """Answer at once, or as soon as the client reads again."""
+        self._replies.append(encode_control(reply))
+        if self.connection.is_writable:
+            self.connection.write(b"".join(self._replies))
+            self._replies = []
+        elif len(self._replies) > _REPLIES_MAX:
+            raise ProtocolError("the client does not read its answers")
 
     def _take_publication(self, request: PublishRequest) -> None:
         window = self._home.overlay.limits.publish_window
@@ -133,7 +147,7 @@ class ClientSession:
     # What goes to the client
 
     def deliver(self, notification: Notification, subscriptions: list[str]) -> None:
-        """Put a notification on the client's queue; `pump` then lets it go."""
+        """Take a notification for the client; `pump` then puts it on its queue and lets it go."""
         assert isinstance(notification, Published), "only what came over the wire is delivered"
         if self.connection.is_closing:
             self.undelivered += 1
@@ -141,9 +155,7 @@ class ClientSession:
         if self.log is not None:
             self.log.queued(notification, subscriptions)
         numbers = list(map(self.numbers.__getitem__, subscriptions))
-        self.queue.put(((Kind.DELIVER, encode_delivery(numbers, notification.encoded)),))
-        if self.queue.is_over_bound:
-            self._overflow()
+        self._fresh.append((Kind.DELIVER, encode_delivery(numbers, notification.encoded)))
 
     def answer(self, request: int, error: OctopisError | None = None) -> None:
         """Answer a request; `pump` then lets it go."""
@@ -155,6 +167,14 @@ class ClientSession:
     def pump(self) -> None:
         """Let answers and deliveries go to the socket, as far as it and the client allow."""
         connection = self.connection
+        if self._fresh:
+            self.queue.put(self._fresh)
+            self._fresh = []
+            if self.queue.is_over_bound:
+                self._overflow()
+        if self._replies and connection.is_writable:
+            connection.write(b"".join(self._replies))
+            self._replies = []
         if self._answers and connection.is_writable:
             connection.write(encode_items(Kind.ANSWERS, self._answers))
             self._answers = []
@@ -189,7 +209,8 @@ class ClientSession:
 
     def connection_lost(self, connection: Connection, reason: str) -> None:  # noqa: ARG002
         """The client is gone, and with it what was meant for it."""
-        self.undelivered += self.queue.clear()
+        self.undelivered += self.queue.clear() + len(self._fresh)
+        self._fresh = []
         self._tell_congestion()
         self._home.client_left(self, reason)
 

@@ -55,6 +55,7 @@ class Connection(asyncio.Protocol):
         self._reason = ""
         self._greeted = False
         self._heard_at = self._pinged_at = self._loop.time()
+        self._asked_at: float | None = None  # since when a ping is without answer
         self.is_writable = False
         self.closed: asyncio.Future[None] = self._loop.create_future()
 
@@ -167,13 +168,15 @@ class Connection(asyncio.Protocol):
         """Ask for a sign of life now and then, and close what gives none."""
         if not self._greeted or self._reason:
             return
-        silent_s = now - self._heard_at
-        if silent_s > self._limits.silence_s:
+        if self._asked_at is not None and self._heard_at >= self._asked_at:
+            self._asked_at = None
+        if self._asked_at is not None and now - self._asked_at > self._limits.silence_s:
             unfinished = self._frames.pending
             inside = f", {unfinished:,} bytes into a frame" if unfinished else ""
-            self.fail(ProtocolError(f"nothing came for {silent_s:.0f} s{inside}"))
+            self.fail(ProtocolError(f"nothing came for {now - self._heard_at:.0f} s{inside}"))
         elif now - self._pinged_at >= self._limits.keepalive_s:
             self._pinged_at = now
+            self._asked_at = self._asked_at or now
             self.write(encode_control(Ping()))
 
     def _end(self, reason: str) -> None:
@@ -185,4 +188,5 @@ class Connection(asyncio.Protocol):
                 self._loop.call_later(_CLOSE_S, self._transport.abort)
 
     def _no_greeting(self) -> None:
-        self.fail(ProtocolError(f"there was no hello within {self._limits.hello_s:g} s"))
+        if not self._reason:
+            self.fail(ProtocolError(f"there was no hello within {self._limits.hello_s:g} s"))

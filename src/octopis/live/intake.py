@@ -1,13 +1,13 @@
 """Where requests of clients wait for their turn.
 
-Publications wait while any broker of the overlay is congested; changes of subscriptions while this
-broker is. A turn of the event loop takes one batch, from all clients that have something waiting,
-one request of each after the other; so no client can shut others out, and all that the loop's turn
-brought is matched together.
+Publications wait while any broker of the overlay is congested; changes of subscriptions while a
+queue of this broker is full. A turn of the event loop takes one batch from all clients that have
+something waiting, one request of each after the other; so no client can shut others out, and all
+that the turn brought is matched together.
 """
 
 import asyncio
-from collections import deque
+from collections import OrderedDict
 from typing import Protocol
 
 from octopis.errors import (
@@ -71,8 +71,8 @@ class Intake:
         self._batch_max = batch_max
         self._bytes_max = bytes_max
         self._loop = asyncio.get_running_loop()
-        self._changing: deque[ClientSession] = deque()
-        self._publishing: deque[ClientSession] = deque()
+        self._changing: OrderedDict[ClientSession, None] = OrderedDict()
+        self._publishing: OrderedDict[ClientSession, None] = OrderedDict()
         self._begun: dict[ClientSession, _Publication] = {}
         self._is_scheduled = False
 
@@ -83,17 +83,16 @@ class Intake:
 
     def add(self, session: ClientSession) -> None:
         """Note that a session has requests that wait."""
-        if session.changes and session not in self._changing:
-            self._changing.append(session)
-        if session.publications and session not in self._publishing:
-            self._publishing.append(session)
+        if session.changes:
+            self._changing.setdefault(session)
+        if session.publications:
+            self._publishing.setdefault(session)
         self.wake()
 
     def forget(self, session: ClientSession) -> None:
         """Drop the requests of a client that is gone."""
-        for sessions in (self._changing, self._publishing):
-            if session in sessions:
-                sessions.remove(session)
+        self._changing.pop(session, None)
+        self._publishing.pop(session, None)
         self._begun.pop(session, None)
 
     def wake(self) -> None:
@@ -110,10 +109,10 @@ class Intake:
         for _ in range(CHANGES_MAX):
             if not self._changing or not self._home.may_change:
                 break
-            session = self._changing.popleft()
+            session, _ = self._changing.popitem(last=False)
             self._home.change(session, session.changes.popleft())
             if session.changes:
-                self._changing.append(session)
+                self._changing[session] = None
         if self._publishing and self._home.may_publish:
             self._publish()
         self._home.flush()
@@ -123,7 +122,7 @@ class Intake:
         batch: list[Published] = []
         done: list[tuple[ClientSession, int]] = []
         while self._publishing and len(batch) < self._batch_max:
-            session = self._publishing.popleft()
+            session, _ = self._publishing.popitem(last=False)
             publication = self._next(session)
             if publication is not None:
                 part = publication.batch[publication.at :][: self._batch_max - len(batch)]
@@ -133,7 +132,7 @@ class Intake:
                     self._finish(session, publication.size)
                     done.append((session, publication.request))
             if session.publications:
-                self._publishing.append(session)
+                self._publishing[session] = None
         if batch:
             self._home.publish(batch)
         for session, request in done:

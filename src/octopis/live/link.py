@@ -92,6 +92,11 @@ class Link:
         """Whether a connection stands."""
         return self.connection is not None
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything waits or is held back on its way."""
+        return bool(self.queue) or (self._shaper is not None and self._shaper.is_carrying)
+
     def up(self, connection: Connection) -> None:
         """Take a connection whose greeting is over."""
         assert self.connection is None, f"the link to {self.neighbour} is up already"
@@ -196,16 +201,14 @@ class Link:
         self._timer = None if again is None else self._loop.call_at(again, self.pump)
 
     def _overflow(self) -> None:
-        if self._policy is LinkPolicy.DISCONNECT:
-            if self.connection is not None:
-                self.connection.close(f"the queue to {self.neighbour} is over its bound")
-            return
         if self._policy is LinkPolicy.DROP_OLDEST:
             dropped = self.queue.drop_oldest()
         else:
             dropped = self.queue.drop_newest()
         self.dropped += dropped
         self._home.messages_dropped(self.neighbour, dropped)
+        if self._policy is LinkPolicy.DISCONNECT and self.connection is not None:
+            self.connection.close(f"the queue to {self.neighbour} is over its bound")
         self._home.warnings.say(
             self._loop.time(),
             "full queues",

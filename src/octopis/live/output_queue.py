@@ -1,7 +1,7 @@
 """The queue between a broker's decisions and a socket: bounded, counted, in order.
 
-Only notifications can be dropped. Everything else (changes of tables, answers) always fits: there
-is never more of it than the tables and the requests of clients allow, and both are bounded.
+Only notifications can be dropped. Changes of tables always fit, as both ends of a link must agree:
+a broker takes no requests for more of them while one of its queues is full.
 """
 
 from collections import deque
@@ -39,6 +39,11 @@ class OutputQueue:
         return self._droppable
 
     @property
+    def is_full(self) -> bool:
+        """Whether there is no room for anything more."""
+        return self._is_too_much(len(self._messages) + 1)
+
+    @property
     def is_over_bound(self) -> bool:
         """Whether something has to be dropped."""
         return self._droppable > 0 and self._is_too_much(len(self._messages))
@@ -46,9 +51,8 @@ class OutputQueue:
     def put(self, messages: Sequence[Encoded]) -> None:
         """Append messages; the caller then has to look at `is_over_bound`."""
         self._messages += messages
-        for kind, item in messages:
-            self._bytes += len(item)
-            self._droppable += kind in _DROPPABLE
+        self._bytes += sum([len(item) for _, item in messages])
+        self._droppable += sum([kind in _DROPPABLE for kind, _ in messages])
         bounds = self._bounds
         if len(self._messages) > bounds.high_water or self._bytes > bounds.high_water_bytes:
             self.is_congested = True

@@ -20,7 +20,7 @@ import msgspec
 import uvloop
 
 from octopis.errors import OctopisError
-from octopis.live.deployment import all_ready, running
+from octopis.live.deployment import all_ready, running, spare_the_collector
 from octopis.live.document import parse_overlay
 from octopis.live.tracing import TraceOptions
 from octopis.trace import Level
@@ -51,6 +51,7 @@ def main() -> None:
     # Links and tables of many brokers are many files: as many as the system lets us have.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    spare_the_collector()
     try:
         uvloop.run(_serve(order))
     except OctopisError as failure:

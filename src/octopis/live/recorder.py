@@ -97,9 +97,10 @@ class Recorder:
             ]
             self._add("publications", rows)
 
-    def subscribed(self, client: str, subscription: str) -> None:
+    def subscribed(self, client: str, subscription: str, core: Broker) -> None:
         """An own client has subscribed."""
         self._subscriptions += 1
+        self.stored([subscription], core)
         if "subscriptions" in self._tables:
             unknown = (None,) * 5
             row = (subscription, client, self._broker.short, time.time_ns(), *unknown)

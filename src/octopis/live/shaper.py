@@ -61,6 +61,11 @@ class Shaper:
             times.append(now + (1.0 - self._tokens) / self._bandwidth)
         return min(times, default=None)
 
+    @property
+    def is_carrying(self) -> bool:
+        """Whether anything is under way."""
+        return bool(self._delayed)
+
     def clear(self) -> None:
         """Forget what is under way: the link is down."""
         self._delayed.clear()

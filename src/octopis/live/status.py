@@ -6,9 +6,9 @@ from typing import Protocol
 
 from octopis.live.client_session import ClientSession
 from octopis.live.configuration import OverlayConfiguration
+from octopis.live.congestion import Congestion
 from octopis.live.intake import Intake
 from octopis.live.link import Link
-from octopis.live.notices import Notices
 from octopis.model import BrokerId
 from octopis.routing import Broker
 
@@ -21,7 +21,7 @@ class Watched(Protocol):
     core: Broker
     links: dict[BrokerId, Link]
     clients: dict[str, ClientSession]
-    notices: Notices
+    congestion: Congestion
     intake: Intake
     published: int
     undelivered: int
@@ -47,7 +47,7 @@ def status_of(broker: Watched) -> dict[str, object]:
         "published": broker.published,
         "counters": counters,
         "cases": cases,
-        "congested_brokers": sorted(each.short for each in broker.notices.congested),
+        "congested_brokers": sorted(each.short for each in broker.congestion.brokers),
         "publishers_waiting": broker.intake.waiting,
         "drops": {
             "links": sum(link.dropped for link in broker.links.values()),

@@ -1,15 +1,18 @@
 import asyncio
 import logging
+import time
 from dataclasses import replace
 
 import pytest
 
 from octopis.live.broker import LiveBroker
-from octopis.live.configuration import Address
+from octopis.live.configuration import Address, Shape
 from octopis.live.deployment import running
-from octopis.routing import Algorithm
+from octopis.model import ClusterBitVector
+from octopis.routing import Algorithm, Routed
 from octopis.wire.client import AnswerItem, SubscribeRequest, decode_to_client, encode_request
 from octopis.wire.control import Notice
+from octopis.wire.published import decode_published, encode_published
 from support.live import (
     LIMITS,
     client_of,
@@ -143,3 +146,52 @@ def test_stopped_broker_says_goodbye_to_everybody(caplog):
         run_live(work())
     assert "B(a, 0): the link to B(b, 0) is down: B(b, 0) stops" in caplog.text
     assert not [each for each in caplog.records if "link" in each.message and each.levelno > 20]
+
+
+def test_notifications_with_pending_clusters_are_routed_in_small_batches():
+    async def work() -> None:
+        scot = line(2, 2)
+        async with ready(overlay(scot, Algorithm.DNR)) as live:
+            broker, neighbour = live[scot.brokers[0]], scot.brokers[2]
+            sizes: list[int] = []
+            route = broker.core.messages_arrived
+            broker.core.messages_arrived = lambda link, part: (
+                sizes.append(len(part)),
+                route(link, part),
+            )[1]
+            (one,) = decode_published(b"\x91" + encode_published({"x": 1}, b"", "me", 1, 1))
+            broker.messages_arrived(neighbour, [Routed(one, ClusterBitVector(2))] * 25)
+            broker.messages_arrived(neighbour, [Routed(one)] * 25)
+            assert sizes == [10, 10, 5, 25]
+
+    run_live(work())
+
+
+def test_broker_that_was_held_up_does_not_take_its_neighbours_for_silent():
+    async def work() -> None:
+        limits = replace(LIMITS, keepalive_s=0.2, silence_s=1.0)
+        async with ready(overlay(line(2), limits=limits)) as live:
+            time.sleep(1.5)  # as where a machine sleeps
+            for _ in range(20):
+                await asyncio.sleep(0.05)
+            assert live[FIRST].links[LAST].reconnects == 0
+            assert live[FIRST].links[LAST].is_up
+
+    run_live(work())
+
+
+def test_brokers_that_stop_together_still_pass_on_what_is_under_way():
+    async def work() -> None:
+        shapes = {(FIRST, LAST): Shape(latency_ms=30)}
+        async with ready(overlay(line(2), shapes=shapes)) as live:
+            async with (
+                client_of(live[FIRST], reconnect_s=0.1) as writer,
+                client_of(live[LAST], reconnect_s=0.1) as reader,
+                reader.subscribe("x > 0") as notifications,
+            ):
+                await tables_hold(live, 1)
+                await writer.publish({"x": 1})
+                await asyncio.gather(live[FIRST].stop(), live[LAST].stop())
+                assert (await anext(notifications)).attributes == {"x": 1}
+
+    run_live(work())

@@ -114,16 +114,16 @@ def test_bound_of_a_clients_queue(policy: ClientPolicy):
         session.numbers["s"] = 1
         for _ in range(50):
             session.deliver(ONE, ["s"])
-        session._tell_congestion()
-        assert bool(broker._congested) is (policy is ClientPolicy.PAUSE)
+        session._window = 0  # nothing can leave
+        session.pump()
+        assert bool(broker.congestion.outputs) is (policy is ClientPolicy.PAUSE)
         if policy is ClientPolicy.DROP_OLDEST:
             assert (len(session.queue), session.dropped) == (20, 30)
         else:
             assert session.connection.is_closing
-            assert session.undelivered == 29
             await until(lambda: not broker.clients)
             assert broker.status()["drops"]["clients_left"] == 50
-            assert not broker._congested
+            assert not broker.congestion.outputs
 
     bounds = QueueBounds(capacity=20, high_water=10)
     with_session(work, client_queues=bounds, client_policy=policy)
@@ -138,5 +138,28 @@ def test_publications_wait_as_copies_of_their_bytes():
         assert isinstance(request.notifications, bytes)
         assert session.publications_bytes == len(request.notifications)
         broker._sync = None
+
+    with_session(work)
+
+
+def test_client_that_asks_for_status_and_never_reads_it_is_closed():
+    async def work(session, _, broker) -> None:
+        session.connection.is_writable = False
+        for request in range(100):
+            session._reply(Status(request, {}))
+        with pytest.raises(ProtocolError, match="does not read its answers"):
+            session._reply(Status(101, {}))
+        assert broker.clients
+
+    with_session(work)
+
+
+def test_status_that_had_to_wait_is_sent_when_the_client_reads_again():
+    async def work(session, peer, _) -> None:
+        session.connection.is_writable = False
+        session._reply(Pong())
+        session.connection.is_writable = True
+        session.may_write(session.connection)
+        assert [decode_to_client(frame) for frame in await peer.next_frames()] == [Pong()]
 
     with_session(work)

@@ -60,6 +60,11 @@ class Pair:
         self.writer.close()
         await self.connection.closed
 
+    async def frame(self) -> Frame:
+        """Return the one frame that comes next."""
+        (frame,) = FrameDecoder().receive_data(await self.reader.read(1_000))
+        return frame
+
     async def read_all(self) -> list[Frame]:
         return FrameDecoder().receive_data(await self.reader.read(-1))
 
@@ -131,10 +136,27 @@ def test_signs_of_life_are_asked_for_and_their_lack_closes_the_connection():
         async with Pair() as pair:
             pair.connection.greeted(pair.peer)
             now = asyncio.get_running_loop().time()
-            pair.connection.look_after(now + 0.5)
+            pair.connection.look_after(now + 100)  # nobody was asked before
             assert not pair.connection.is_closing
-            pair.connection.look_after(now + 1.5)
+            assert decode_control(await pair.frame()) == Ping()
+            pair.connection.look_after(now + 100.9)
+            assert not pair.connection.is_closing
+            pair.connection.look_after(now + 101.1)
             assert pair.connection.is_closing
+
+    run_live(work())
+
+
+def test_whoever_answers_may_be_silent_again():
+    async def work() -> None:
+        async with Pair() as pair:
+            pair.connection.greeted(pair.peer)
+            now = asyncio.get_running_loop().time()
+            for seconds in (10, 20, 30):
+                pair.connection.look_after(now + seconds)
+                pair.connection._heard_at = now + seconds + 0.1
+                pair.connection.look_after(now + seconds + 2)
+            assert not pair.connection.is_closing
 
     run_live(work())
 

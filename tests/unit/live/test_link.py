@@ -88,12 +88,12 @@ def test_link_that_goes_down_throws_its_queue_away_and_counts(caplog):
     async def work(link, live: Brokers) -> None:
         live[FIRST].core.link_status.entered(LAST, 500)
         link.enqueue([Routed(ONE)] * 500)
-        assert live[FIRST]._congested == {link}
+        assert live[FIRST].congestion.outputs == {link}
         link.connection.abort("cut by the test")
         await until(lambda: not link.is_up)
         assert link.lost == 500
         assert live[FIRST].core.link_status[LAST].queue_length == 0
-        assert not live[FIRST]._congested
+        assert not live[FIRST].congestion.outputs
         await until(lambda: link.is_up)
         assert link.reconnects == 1
 

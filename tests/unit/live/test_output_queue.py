@@ -79,7 +79,9 @@ def test_changes_of_tables_are_never_dropped():
     queue = OutputQueue(BOUNDS)
     queue.put([CHANGE] * 50)
     assert not queue.is_over_bound
+    assert queue.is_full
     assert len(queue.take(1_000)) == 50
+    assert not queue.is_full
 
 
 def test_cleared_queue_says_how_many_notifications_are_lost():

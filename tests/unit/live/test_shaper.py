@@ -60,5 +60,7 @@ def test_what_is_under_way_on_a_link_with_latency_is_bounded():
 def test_cut_link_forgets_what_was_under_way():
     shaper = Shaper(Shape(latency_ms=100), 0.0)
     shaper.send(b"one", 0.0)
+    assert shaper.is_carrying
     shaper.clear()
+    assert not shaper.is_carrying
     assert shaper.arrived(1.0) == []
