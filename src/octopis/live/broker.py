@@ -26,7 +26,7 @@ from octopis.live.intake import BATCH_MAX, Intake
 from octopis.live.link import Link
 from octopis.live.log_limit import LogLimit
 from octopis.live.reception import Reception, dials
-from octopis.live.recorder import Recorder
+from octopis.live.recording import Recording
 from octopis.live.status import status_of
 from octopis.model import BrokerId
 from octopis.routing import Algorithm, Answer, Broker, Deliver, Effect, Enqueue, Message, Routed
@@ -48,7 +48,7 @@ class LiveBroker:
     """One broker of an overlay on this machine: `listen`, then `start`, then `stop`."""
 
     def __init__(
-        self, broker: BrokerId, overlay: OverlayConfiguration, recorder: Recorder | None = None
+        self, broker: BrokerId, overlay: OverlayConfiguration, recording: Recording | None = None
     ) -> None:
         self.id = broker
         self.overlay = overlay
@@ -86,7 +86,7 @@ class LiveBroker:
         self._dirty: dict[Link | ClientSession, None] = {}
         self._server: asyncio.Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._recorder = recorder
+        self._recording = recording or Recording()
         self._timers: list[asyncio.TimerHandle] = []
         self._moved_at = 0.0
         self._is_stopping = False
@@ -161,9 +161,8 @@ class LiveBroker:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if connections:
             await asyncio.wait([connection.closed for connection in connections], timeout=2)
-        if self._recorder is not None:
-            left = sum(session.dropped for session in self.clients.values())
-            self._recorder.finish(self.core, self.client_drops + self.undelivered + left)
+        dropped = self.client_drops + sum(session.dropped for session in self.clients.values())
+        self._recording.finish(self.core, dropped + self.undelivered)
         _log.info("%s has stopped", self.id)
 
     async def _drained(self) -> None:
@@ -215,8 +214,7 @@ class LiveBroker:
             older.connection.close("the client has connected anew")
             older.connection_lost(older.connection, "the client has connected anew")
         self.clients[session.client] = session
-        if self._recorder is not None:
-            session.log = self._recorder.deliveries()
+        session.log = self._recording.deliveries()
         _log.debug("%s: %s is here", self.id, session.name)
 
     def client_left(self, session: ClientSession, reason: str) -> None:
@@ -239,8 +237,7 @@ class LiveBroker:
     def publish(self, batch: list[Published]) -> None:
         """Route notifications of own clients."""
         self.published += len(batch)
-        if self._recorder is not None:
-            self._recorder.published(batch)
+        self._recording.published(batch)
         self._carry_out(self.core.client_publishes("", _NO_ANSWER, batch))
 
     def change(
@@ -264,8 +261,8 @@ class LiveBroker:
             return
         effects = self.core.client_subscribes(client, number, request.id, wanted, request.epoch)
         if not any(isinstance(effect, Answer) and effect.error for effect in effects):
-            if self._recorder is not None and request.id not in session.numbers:
-                self._recorder.subscribed(client, request.id, self.core)
+            if request.id not in session.numbers:
+                self._recording.subscribed(client, request.id, self.core)
             session.numbers[request.id] = request.number
         self._carry_out(effects)
 
@@ -280,8 +277,7 @@ class LiveBroker:
     def link_is_down(self, neighbour: BrokerId) -> None:
         """Stop using a link."""
         self._dirty.pop(self.links[neighbour], None)
-        if self._recorder is not None:
-            self._recorder.link_down(neighbour)
+        self._recording.link_down(neighbour)
         self._carry_out(self.core.link_down(neighbour))
 
     def messages_arrived(self, neighbour: BrokerId, messages: Sequence[Message]) -> None:
@@ -292,10 +288,10 @@ class LiveBroker:
             step = self._batch_max
         for start in range(0, len(messages), step):
             part = messages[start : start + step]
-            news = [] if self._recorder is None else self._recorder.news_in(part, self.core)
+            news = self._recording.news_in(part, self.core)
             self._carry_out(self.core.messages_arrived(neighbour, part))
-            if news and self._recorder is not None:
-                self._recorder.stored(news, self.core)
+            if news:
+                self._recording.stored(news, self.core)
             self.flush()
         if self._sync is not None:
             self._sync.arrived(neighbour, messages)
@@ -303,14 +299,12 @@ class LiveBroker:
 
     def messages_left(self, neighbour: BrokerId, count: int) -> None:
         """Tell the core what went over a link."""
-        if self._recorder is not None:
-            self._recorder.left(neighbour, count)
+        self._recording.left(neighbour, count)
         self._carry_out(self.core.messages_left(neighbour, count))
 
     def messages_dropped(self, neighbour: BrokerId, count: int) -> None:
         """Tell the core what a full queue has lost."""
-        if self._recorder is not None:
-            self._recorder.dropped(neighbour, count)
+        self._recording.dropped(neighbour, count)
         self._carry_out(self.core.messages_dropped(neighbour, count))
 
     def notice_arrived(self, neighbour: BrokerId, notice: Notice) -> None:
@@ -331,8 +325,7 @@ class LiveBroker:
                 self._dirty[session] = None
             elif isinstance(effect, Enqueue):
                 link = self.links[effect.link]
-                if self._recorder is not None:
-                    self._recorder.enqueued(effect.link, effect.messages, effect.reasons)
+                self._recording.enqueued(effect.link, effect.messages, effect.reasons)
                 link.enqueue(effect.messages)
                 self._dirty[link] = None
             else:
@@ -361,8 +354,7 @@ class LiveBroker:
             due = max(due, now)  # where the machine was busy, the window was longer, not several
             await asyncio.sleep(due - now)
             self._carry_out(self.core.window_elapsed())
-            if self._recorder is not None:
-                self._recorder.window(self.core)
+            self._recording.window(self.core)
 
     async def _ticks(self) -> None:
         while True:

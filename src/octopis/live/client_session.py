@@ -10,7 +10,7 @@ from octopis.live.configuration import ClientPolicy, OverlayConfiguration
 from octopis.live.connection import WRITE_BYTES, Connection
 from octopis.live.log_limit import LogLimit
 from octopis.live.output_queue import OutputQueue
-from octopis.live.recorder import DeliveryLog
+from octopis.live.recording import DeliveryLog
 from octopis.model import BrokerId, Notification
 from octopis.wire.client import (
     AnswerItem,

@@ -11,6 +11,7 @@ from functools import partial
 
 from octopis.live.configuration import OverlayConfiguration
 from octopis.live.link_log import LinkLog, Row
+from octopis.live.recording import Recording
 from octopis.live.tracing import Tracing
 from octopis.model import BrokerId, Notification
 from octopis.routing import Broker, Message, Reason
@@ -25,7 +26,7 @@ ROWS = 1_000
 """Rows of a table that are collected before they are handed over."""
 
 
-class DeliveryLog:
+class ClientLog:
     """Mirrors a client's queue; a row is made of each delivery when it goes to the client."""
 
     def __init__(self, broker: str, write: Callable[[list[Row]], None]) -> None:
@@ -57,7 +58,7 @@ class DeliveryLog:
         return [self._waiting.popleft() for _ in range(count)]
 
 
-class Recorder:
+class Recorder(Recording):
     """Writes down what one broker does."""
 
     def __init__(self, broker: BrokerId, overlay: OverlayConfiguration, tracing: Tracing) -> None:
@@ -129,11 +130,11 @@ class Recorder:
             known = [name for name in subscriptions if core.table.get(name) is not None]
             self._add("stored", [(name, self._broker.short, now_ns, None) for name in known])
 
-    def deliveries(self) -> DeliveryLog | None:
+    def deliveries(self) -> ClientLog | None:
         """Return what writes down the deliveries to a client; None where nobody wants them."""
         if "deliveries" not in self._tables:
             return None
-        return DeliveryLog(self._broker.short, partial(self._add, "deliveries"))
+        return ClientLog(self._broker.short, partial(self._add, "deliveries"))
 
     def enqueued(self, link: BrokerId, messages: list[Message], reasons: list[Reason]) -> None:
         """Messages are about to go on a link's queue."""
