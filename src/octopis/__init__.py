@@ -1,5 +1,47 @@
-"""OctopiS: content-based publish/subscribe whose brokers route around congestion."""
+"""OctopiS: content-based publish/subscribe whose brokers route around congestion.
+
+`connect` and `connect_sync` are all that most programs need:
+
+    async with octopis.connect("octopis://127.0.0.1:7400") as client:
+        await client.publish({"symbol": "IBM", "price": 84.0})
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from octopis.version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from octopis.live.client import Client, connect
+    from octopis.live.notifications import Gap, Notifications, Received
+    from octopis.live.sync_client import SyncClient, SyncNotifications, connect_sync
+
+__all__ = [
+    "Client",
+    "Gap",
+    "Notifications",
+    "Received",
+    "SyncClient",
+    "SyncNotifications",
+    "__version__",
+    "connect",
+    "connect_sync",
+]
+
+_HOMES = {
+    "Client": "octopis.live.client",
+    "connect": "octopis.live.client",
+    "Gap": "octopis.live.notifications",
+    "Notifications": "octopis.live.notifications",
+    "Received": "octopis.live.notifications",
+    "SyncClient": "octopis.live.sync_client",
+    "SyncNotifications": "octopis.live.sync_client",
+    "connect_sync": "octopis.live.sync_client",
+}
+
+
+def __getattr__(name: str) -> object:
+    # Only when asked for: the simulator and the pipeline need no sockets.
+    if name not in _HOMES:
+        raise AttributeError(f"module 'octopis' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

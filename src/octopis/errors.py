@@ -19,6 +19,9 @@ OctopisError                      something went wrong; the message says what, w
 │   ├── InvalidFilter             a condition that cannot be understood
 │   └── InvalidSubscription       a subscription that cannot be made or ended as asked
 └── OperationFailed               the input was right, the work still failed (exit status 1)
+    ├── ProtocolError             the other side of a connection does not keep to the protocol
+    ├── ConnectionFailed          a broker cannot be reached, or does not take us in
+    │   └── ConnectionLost        ... any more: what was under way may or may not have arrived
     └── LawViolated               a simulated run did what no run may do: a fault in OctopiS
 
 Programmer faults are assertions, not errors from this tree.
@@ -32,12 +35,13 @@ class OctopisError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle by message and fields: an error crosses process borders on Spark and in sweeps."""
-        return _restored, (type(self), self.args, self.__dict__)
+        return restored, (type(self), self.args, self.__dict__)
 
 
-def _restored(
+def restored(
     kind: type[OctopisError], arguments: tuple[object, ...], fields: dict[str, object]
 ) -> OctopisError:
+    """Return an error as it was on the other side of a process border."""
     # Not by calling `kind`: its arguments are facts, and the message is already made of them.
     error = kind.__new__(kind, *arguments)
     error.__dict__.update(fields)
@@ -215,3 +219,24 @@ class InvalidSubscription(InvalidInput):
     def __init__(self, reason: str, subscription: str) -> None:
         super().__init__(reason)
         self.subscription = subscription
+
+
+class ProtocolError(OperationFailed):
+    """The other side of a connection does not keep to the protocol."""
+
+
+class ConnectionFailed(OperationFailed):
+    """A broker cannot be reached, or does not take us in."""
+
+
+class ConnectionLost(ConnectionFailed):
+    """The connection broke, or was closed, before an answer came.
+
+    `publications` were not accepted yet: each of them may or may not have been delivered.
+    """
+
+    def __init__(self, reason: str, publications: int = 0) -> None:
+        fate = f"; {publications:,} publications may or may not have been delivered"
+        super().__init__(f"{reason}{fate if publications else ''}")
+        self.reason = reason
+        self.publications = publications

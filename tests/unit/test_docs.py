@@ -4,13 +4,20 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from octopis import connect_sync
+from support.overlay_command import Shell, wait_until
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-OCTOPIS = Path(sys.executable).with_name("octopis")
+URL = "octopis://127.0.0.1:7400"
+"""Where pages connect to; tests run their own overlay elsewhere."""
+
 LONG = ("bench",)
 """Commands that measure for minutes; their own tests run them small."""
 
@@ -31,18 +38,69 @@ def id_of(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=id_of)
-def test_python_on_the_page_runs(page: Path):
+def test_python_on_the_page_runs(page: Path, tmp_path: Path):
+    connecting = [block for block in blocks(page, "python") if URL in block]
     for block in blocks(page, "python"):
-        exec(compile(block, str(page), "exec"), {})  # noqa: S102 - our own page
+        if block not in connecting:
+            exec(compile(block, str(page), "exec"), {})  # noqa: S102 - our own page
+    if connecting:
+        with running_overlay(tmp_path) as url:
+            run_against(url, connecting)
+
+
+@contextmanager
+def running_overlay(folder: Path) -> Iterator[str]:
+    """Run an overlay as `overlay up` does, at any port, and yield where to connect."""
+    shell = Shell(folder)
+    with shell.up("--topology", "figure-7") as up:
+        yield up.url("a,0")
+    shell.end()
+
+
+def run_against(url: str, programs: list[str]) -> None:
+    """Run programs that connect: first those that subscribe, which must then print something."""
+    placed = [program.replace(URL, url) for program in programs]
+    subscribers = [
+        subprocess.Popen([sys.executable, "-u", "-c", program], stdout=subprocess.PIPE)
+        for program in placed
+        if ".subscribe(" in program
+    ]
+    try:
+        with connect_sync(url) as client:
+            wait_until(lambda: client.status()["subscriptions"] == len(subscribers))
+        for program in placed:
+            if ".subscribe(" not in program:
+                subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+        for subscriber in subscribers:
+            assert subscriber.stdout is not None
+            assert subscriber.stdout.readline()
+    finally:
+        for subscriber in subscribers:
+            subscriber.kill()
+            subscriber.communicate()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=id_of)
 def test_commands_on_the_page_run(page: Path, tmp_path: Path):
-    for words in commands(page):
-        done = subprocess.run(
-            [OCTOPIS, *words], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, f"octopis {shlex.join(words)}: {done.stderr}"
+    shell = Shell(tmp_path)
+    in_background = []
+    try:
+        for words in commands(page):
+            if words[:2] == ["overlay", "up"]:
+                words += ["--port", "0"]  # many tests run at a time
+            if words[-1] == "&":
+                in_background.append(shell.start(*words[:-1], stdin=subprocess.DEVNULL))
+                stderr = in_background[-1].stderr
+                assert stderr is not None
+                assert stderr.readline()  # it says when it has begun
+                continue
+            done = shell.run(*words)
+            assert done.returncode == 0, f"octopis {shlex.join(words)}: {done.stderr}"
+        for each in in_background:
+            assert each.wait(timeout=30) == 0
+    finally:
+        shell.run("overlay", "down")
+        shell.end()
 
 
 def test_pages_show_commands_and_code():

@@ -8,7 +8,18 @@ import octopis
 
 SOURCES = Path(octopis.__file__).parent
 TESTS = Path(__file__).parent
-ROOMS = ("model", "topology", "filters", "matching", "routing", "trace", "workload", "simulator")
+ROOMS = (
+    "model",
+    "topology",
+    "filters",
+    "matching",
+    "routing",
+    "wire",
+    "trace",
+    "workload",
+    "simulator",
+    "live",
+)
 
 
 def missing_tests(sources: Path, tests: Path) -> list[str]:

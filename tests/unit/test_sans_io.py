@@ -59,7 +59,7 @@ def test_module_does_no_input_or_output(path: Path):
 
 def test_the_rooms_are_there():
     names = {path.relative_to(ROOT).parts[0] for path in modules()}
-    assert {"errors.py", "model", "topology"} <= names
+    assert {"errors.py", "model", "topology", "wire"} <= names
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from octopis.benchmarks import calibration, machine, matching, routing, simulator
+from octopis.benchmarks import broker, calibration, machine, matching, routing, simulator
 from octopis.cli import output
 from octopis.errors import InvalidConfiguration
 from octopis.workload.costs import format_profile
 
 app = typer.Typer(
-    help="Measure OctopiS on this machine: matching, routing, simulator.", no_args_is_help=True
+    help="Measure OctopiS on this machine: matching, routing, simulator, broker.",
+    no_args_is_help=True,
 )
 SeedOption = Annotated[int, typer.Option(help="Seed of the workload.")]
 
@@ -75,6 +76,37 @@ def bench_routing(
         [
             (each.algorithm, each.role, each.notifications_per_s, each.ims_per_notification)
             for each in rates
+        ],
+        caption=machine.describe(),
+    )
+
+
+@app.command(name="broker")
+def bench_broker(
+    notifications: Annotated[int, typer.Option(min=1, help="Published in each run.")] = 200_000,
+    seed: SeedOption = 1,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Measure live brokers over loopback: every broker and client is a process of its own."""
+    figures = []
+    for figure in broker.run(notifications, seed):
+        sys.stderr.write(f"measured {figure.setting}: {figure.value:,.2f} {figure.unit}\n")
+        figures.append(figure)
+    if as_json:
+        rows = [asdict(figure) | {"target": figure.target} for figure in figures]
+        output.print_json({"machine": machine.describe(), "seed": seed, "figures": rows})
+        return
+    output.print_table(
+        "Live brokers over loopback (10 attributes, 2% selectivity, end to end)",
+        ("setting", "figure", "unit", "target"),
+        [
+            (
+                each.setting,
+                each.value,
+                each.unit,
+                "" if each.target is None else f"{each.target:,g}",
+            )
+            for each in figures
         ],
         caption=machine.describe(),
     )

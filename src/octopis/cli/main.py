@@ -1,6 +1,5 @@
 """The `octopis` command: its map, its options, and how every error reaches the user."""
 
-import os
 import sys
 import traceback
 from typing import Annotated
@@ -8,7 +7,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from octopis.cli import bench, demo, route, sim, topology
+from octopis.cli import bench, broker, demo, output, overlay, pub, route, sim, sub, topology
 from octopis.cli import filter as filters
 from octopis.errors import OctopisError
 from octopis.version import __version__
@@ -21,7 +20,10 @@ Start with [bold]octopis demo[/bold], then look around:
   [cyan]octopis filter[/cyan]     subscriptions: check, explain, covers, convert
   [cyan]octopis route[/cyan]      notifications: explain their way, show the cases
   [cyan]octopis sim[/cyan]        overlays in virtual time: example, run, replay
-  [cyan]octopis bench[/cyan]      measure: matching, routing, simulator
+  [cyan]octopis overlay[/cyan]    live brokers on this machine: up, status, down, play, config
+  [cyan]octopis broker[/cyan]     one live broker in the foreground, for one broker per machine: run
+  [cyan]octopis pub[/cyan], [cyan]sub[/cyan]   publish and subscribe from the shell
+  [cyan]octopis bench[/cyan]      measure: matching, routing, simulator, broker
 
 Each command explains itself with --help.
 """
@@ -41,6 +43,10 @@ app.add_typer(topology.app, name="topology")
 app.add_typer(filters.app, name="filter")
 app.add_typer(route.app, name="route")
 app.add_typer(sim.app, name="sim")
+app.add_typer(overlay.app, name="overlay")
+app.add_typer(broker.app, name="broker")
+app.command(name="pub")(pub.pub)
+app.command(name="sub")(sub.sub)
 app.add_typer(bench.app, name="bench")
 app.command(name="demo")(demo.demo)
 
@@ -81,8 +87,7 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         status = _report("stopped", _INTERRUPTED, debug=False)
     except BrokenPipeError:
-        # The reader has gone (`octopis ... | head`): stop quietly, also at interpreter exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        output.be_quiet()
         status = 0
     except Exception as error:  # noqa: BLE001 - the last resort promises one sentence
         fault = f"internal error ({type(error).__name__}: {error}); run again with --debug"

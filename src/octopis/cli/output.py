@@ -1,6 +1,7 @@
 """How commands print: tables for people, JSON for programs."""
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -56,6 +57,11 @@ def print_facts(title: str, facts: Iterable[tuple[str, object]]) -> None:
 def say(text: str) -> None:
     """Print one line of plain text for people."""
     console().print(escape(text))
+
+
+def be_quiet() -> None:
+    """Print nothing more, also at interpreter exit: the reader has gone (`octopis ... | head`)."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def read_text(path: Path) -> str:

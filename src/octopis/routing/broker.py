@@ -3,7 +3,8 @@
 What the driver owes a broker:
 - it carries out the effects of one call before the next call, in their order;
 - a link delivers what was enqueued on it once and in order, as long as it is up;
-- `messages_left` for every message that leaves an output queue to go over its link;
+- `messages_left` for every message that leaves an output queue to go over its link, and
+  `messages_dropped` for every one that a full queue has lost;
 - `link_down` when a link breaks: what is on its queue or under way is then thrown away by the
   driver; `link_up` when it is back, at both ends, before anything arrives over it;
 - `window_elapsed` every `window_ms` milliseconds.
@@ -123,6 +124,11 @@ class Broker:
     def messages_left(self, link: BrokerId, count: int = 1) -> list[Effect]:
         """Count messages that left the output queue of a link."""
         self.link_status.left(link, count)
+        return []
+
+    def messages_dropped(self, link: BrokerId, count: int = 1) -> list[Effect]:
+        """Count messages that were on the output queue of a link and were dropped there."""
+        self.link_status.dropped(link, count)
         return []
 
     def window_elapsed(self) -> list[Effect]:

@@ -16,7 +16,7 @@ class Enqueue(msgspec.Struct, frozen=True):
     reasons: list[Reason]
 
 
-class Deliver(msgspec.Struct, frozen=True):
+class Deliver(msgspec.Struct, frozen=True, gc=False):
     """Give the notification to a client; `subscriptions` are those of the client that match."""
 
     client: str

@@ -59,6 +59,12 @@ class LinkStatusTable:
         status.queue_length -= count
         status.leaving += count
 
+    def dropped(self, link: BrokerId, count: int) -> None:
+        """Count messages that a full queue has lost: they did not go over the link."""
+        status = self.statuses[link]
+        assert status.queue_length >= count, f"more messages of {link} were dropped than entered"
+        status.queue_length -= count
+
     def window_elapsed(self) -> None:
         """Make the running counts those of the last finished window."""
         for status in self.statuses.values():

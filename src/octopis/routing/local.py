@@ -41,8 +41,12 @@ class LocalClients:
         for routed, subscriptions in zip(batch, matches, strict=True):
             if not subscriptions:
                 continue
+            clients = list(map(owners.__getitem__, subscriptions))
+            if clients.count(clients[0]) == len(clients):  # mostly so, and quick
+                self._outbox.deliver(clients[0], routed.notification, subscriptions)
+                continue
             by_client: dict[str, list[str]] = {}
-            for subscription in subscriptions:
-                by_client.setdefault(owners[subscription], []).append(subscription)
+            for client, subscription in zip(clients, subscriptions, strict=True):
+                by_client.setdefault(client, []).append(subscription)
             for client, held in by_client.items():
                 self._outbox.deliver(client, routed.notification, held)

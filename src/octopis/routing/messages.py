@@ -40,7 +40,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     subscriptions: tuple[Subscribe, ...]
 
 
-class Routed(msgspec.Struct, frozen=True):
+class Routed(msgspec.Struct, frozen=True, gc=False):
     """A notification on its way.
 
     `cbv_p` names the clusters that this copy still has to reach (dynamic routing); `bids` the

@@ -2,7 +2,7 @@
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
@@ -19,7 +19,11 @@ def decode(text: str, document: type[_Document], where: str) -> _Document:
     Raises InvalidConfiguration for bad syntax (with its line), for a key that `document`
     does not have (with the nearest that it has) and for a value of the wrong type.
     """
-    tables = _read(text, where)
+    return convert(read(text, where), document, where)
+
+
+def convert(tables: Mapping[str, Any], document: type[_Document], where: str) -> _Document:
+    """Return tables that were read as a `document`, as `decode` does."""
     _check_keys(tables, document, where, place="")
     try:
         return msgspec.convert(tables, document)
@@ -33,7 +37,8 @@ def encode_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _read(text: str, where: str) -> dict[str, Any]:
+def read(text: str, where: str) -> dict[str, Any]:
+    """Return the tables of TOML `text`, or raise InvalidConfiguration for bad syntax."""
     try:
         return tomllib.loads(text)
     except RecursionError as failure:
@@ -52,14 +57,21 @@ def _check_keys(
         if key not in fields:
             hint = did_you_mean(key, fields) or f"; known here: {', '.join(fields)}"
             raise InvalidConfiguration(f"{where}: unknown key '{place}{key}'{hint}")
-        inner = fields[key]
-        if isinstance(value, Mapping) and isinstance(inner, type(msgspec.Struct)):
-            _check_keys(value, inner, where, f"{place}{key}.")
-        elif isinstance(value, list) and get_origin(inner) is tuple:
-            item = get_args(inner)[0]
-            for number, each in enumerate(value):
-                if isinstance(each, Mapping) and isinstance(item, type(msgspec.Struct)):
-                    _check_keys(each, item, where, f"{place}{key}[{number}].")
+        for inner, at, each in _inside(fields[key], value):
+            if isinstance(each, Mapping) and isinstance(inner, type(msgspec.Struct)):
+                _check_keys(each, inner, where, f"{place}{key}{at}.")
+
+
+def _inside(kind: Any, value: Any) -> Iterator[tuple[Any, str, Any]]:
+    """Yield the type, the place and the value of each table that stands for a key."""
+    if isinstance(value, list) and get_origin(kind) is tuple:
+        item = get_args(kind)[0]
+        yield from ((item, f"[{number}]", each) for number, each in enumerate(value))
+    elif isinstance(value, Mapping) and get_origin(kind) is dict:
+        item = get_args(kind)[1]
+        yield from ((item, f".{encode_text(name)}", each) for name, each in value.items())
+    else:
+        yield kind, "", value
 
 
 def _readable(message: str) -> str:

@@ -29,6 +29,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     format: int = FORMAT
     version: str
     source: Literal["simulator", "live"]
+    broker: str | msgspec.UnsetType = msgspec.UNSET
+    """Whose trace it is; only live brokers say so, each of which writes its own."""
     scenario: str
     scenario_digest: str
     seed: int

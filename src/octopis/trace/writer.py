@@ -19,11 +19,11 @@ ROW_GROUP = 250_000
 class TraceWriter:
     """The tables of one level, in one folder. Use it as a context manager."""
 
-    def __init__(self, folder: Path, level: Level) -> None:
+    def __init__(self, folder: Path, level: Level, row_group: int = ROW_GROUP) -> None:
         """Make the files; raise InvalidConfiguration where the folder holds something already."""
         self.folder = folder = new_folder(folder)
         self.level = level
-        self._tables = {name: _Table(folder, name) for name in level.tables}
+        self._tables = {name: _Table(folder, name, row_group) for name in level.tables}
 
     def wants(self, table: str) -> bool:
         """Tell whether rows of a table are written at this level."""
@@ -59,7 +59,8 @@ class TraceWriter:
 
 
 class _Table:
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, row_group: int) -> None:
+        self._row_group = row_group
         self._schema = SCHEMAS[name]
         names = [field.name for field in self._schema if field.type == NAME]
         self._file = pq.ParquetWriter(
@@ -87,7 +88,7 @@ class _Table:
         assert len(columns) == sum(name in columns for name in self._schema.names), "unknown column"
         self._waiting.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
         self._rows += length
-        if self._rows >= ROW_GROUP:
+        if self._rows >= self._row_group:
             self._flush()
 
     def close(self) -> None:

@@ -32,6 +32,16 @@ def test_routing_measures_snr_and_dnr(octopis):
     assert all(figure["notifications_per_s"] > 0 for figure in figures)
 
 
+def test_broker_measures_rates_and_round_trips(octopis):
+    status, printed, _ = octopis("bench", "broker", "--notifications", "300", "--json")
+    assert status == 0
+    figures = json.loads(printed)["figures"]
+    units = {figure["unit"] for figure in figures}
+    assert units == {"notifications/s", "deliveries/s", "ms, median round trip"}
+    assert all(figure["value"] > 0 for figure in figures)
+    assert sum(figure["target"] is not None for figure in figures) == 6
+
+
 def test_tables_name_the_machine(octopis):
     _, printed, _ = octopis("bench", "matching", "--sizes", "100")
     assert "cores" in printed

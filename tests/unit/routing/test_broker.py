@@ -171,6 +171,17 @@ def test_messages_that_leave_and_windows_are_counted(algorithm: Algorithm):
 
 
 @each_algorithm
+def test_messages_that_a_full_queue_drops_did_not_leave(algorithm: Algorithm):
+    broker = Broker(B0, CHAIN, algorithm)
+    for identity in "stu":
+        broker.client_subscribes("client", 1, identity, "x = 1")
+    assert broker.messages_dropped(A0, 2) == []
+    broker.window_elapsed()
+    status = broker.link_status[A0]
+    assert (status.queue_length, status.q_in, status.q_out) == (1, 3, 0)
+
+
+@each_algorithm
 def test_batch_is_routed_as_its_members_would_be_one_by_one(algorithm: Algorithm):
     batched, single = Network(CHAIN, algorithm), Network(CHAIN, algorithm)
     for network in (batched, single):

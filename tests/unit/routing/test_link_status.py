@@ -99,3 +99,19 @@ def test_more_cannot_leave_than_entered():
     table.entered(A0)
     with pytest.raises(AssertionError, match="more messages left"):
         table.left(A0, 2)
+
+
+def test_what_a_full_queue_drops_is_gone_but_did_not_go_over_the_link():
+    table = LinkStatusTable([A0], 10.0)
+    table.entered(A0, 5)
+    table.left(A0, 1)
+    table.dropped(A0, 3)
+    table.window_elapsed()
+    assert (table[A0].queue_length, table[A0].q_in, table[A0].q_out) == (1, 5, 1)
+
+
+def test_no_more_can_be_dropped_than_is_there():
+    table = LinkStatusTable([A0], 10.0)
+    table.entered(A0, 1)
+    with pytest.raises(AssertionError, match="more messages of B\\(a, 0\\) were dropped"):
+        table.dropped(A0, 2)

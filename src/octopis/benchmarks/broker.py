@@ -1,0 +1,171 @@
+"""`octopis bench broker`: real brokers, publishers and subscribers over loopback.
+
+Every broker, publisher and subscriber is a process of its own; the subscriber decodes everything.
+Rates are end to end: from the first publication until the last delivery.
+"""
+
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from octopis.benchmarks.broker_roles import overlay_named
+from octopis.errors import OperationFailed
+
+_WAIT_S = 10
+TARGETS = {
+    ("1 broker, 1,000 subscriptions", "notifications/s"): 25_000,
+    ("1 broker, 1,000 subscriptions", "deliveries/s"): 500_000,
+    ("1 broker, 50 subscriptions", "notifications/s"): 60_000,
+    ("3 brokers in a row, 50 subscriptions", "notifications/s"): 12_000,
+    ("1 broker", "ms, median round trip"): 1,
+    ("figure-3's longest path", "ms, median round trip"): 5,
+}
+"""What we set out to reach on a 2-core machine: rates at least, times at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured figure."""
+
+    setting: str
+    value: float
+    unit: str
+
+    @property
+    def target(self) -> float | None:
+        """What it should be: a rate at least, a time at most."""
+        return TARGETS.get((self.setting, self.unit))
+
+
+def run(notifications: int, seed: int) -> Iterator[Figure]:
+    """Yield the figures, one setting after the other."""
+    for subscriptions in (1_000, 50):
+        setting = f"1 broker, {subscriptions:,} subscriptions"
+        yield from _throughput(setting, "line-1", subscriptions, notifications, seed)
+    setting = "3 brokers in a row, 50 subscriptions"
+    yield from _throughput(setting, "line-3", 50, notifications, seed)
+    rounds = min(1_000, notifications)
+    yield Figure("1 broker", _round_trip("line-1", 0, 0, 1, rounds), "ms, median round trip")
+    longest = _round_trip("figure-3", 0, 17, 2, rounds)
+    yield Figure("figure-3's longest path", longest, "ms, median round trip")
+
+
+def _throughput(
+    setting: str, overlay: str, subscriptions: int, notifications: int, seed: int
+) -> Iterator[Figure]:
+    count = len(overlay_named(overlay).brokers)
+    with ExitStack() as stack:
+        addresses = stack.enter_context(_overlay(overlay, processes=count))
+        workload = {"seed": seed, "subscriptions": subscriptions, "notifications": notifications}
+        reader = stack.enter_context(_role("subscriber", workload | {"address": addresses[-1]}))
+        writer = stack.enter_context(_role("publisher", workload | {"address": addresses[0]}))
+        writer.go()
+        written, read = writer.hear(), reader.hear()
+    seconds = read["finished"] - written["started"]
+    yield Figure(setting, (notifications + 1) / seconds, "notifications/s")
+    yield Figure(setting, read["deliveries"] / seconds, "deliveries/s")
+
+
+def _round_trip(overlay: str, source: int, target: int, processes: int, rounds: int) -> float:
+    with _overlay(overlay, processes) as addresses:
+        places = {"publish_at": addresses[source], "subscribe_at": addresses[target]}
+        with _role("pinger", places | {"rounds": rounds}) as pinger:
+            return float(pinger.first["median_ms"])
+
+
+@contextmanager
+def _overlay(overlay: str, processes: int) -> Iterator[list[str]]:
+    """Run an overlay, its brokers dealt out to processes; yield where to connect."""
+    count = len(overlay_named(overlay).brokers)
+    ports = _free_ports(count)
+    with ExitStack() as stack:
+        started = [
+            stack.enter_context(
+                _started(
+                    "brokers",
+                    {
+                        "overlay": overlay,
+                        "algorithm": "snr",
+                        "ports": ports,
+                        "brokers": list(range(number, count, processes)),
+                    },
+                )
+            )
+            for number in range(processes)
+        ]
+        for process in started:
+            process.hear()
+        yield [f"octopis://127.0.0.1:{port}" for port in ports]
+
+
+@contextmanager
+def _role(role: str, options: dict[str, Any]) -> Iterator["_Process"]:
+    """Run a process, and wait until it is ready."""
+    with _started(role, options) as process:
+        process.first = process.hear()
+        yield process
+
+
+@contextmanager
+def _started(role: str, options: dict[str, Any]) -> Iterator["_Process"]:
+    command = [
+        sys.executable,
+        "-m",
+        "octopis.benchmarks.broker_roles",
+        role,
+        msgspec.json.encode(options).decode(),
+    ]
+    popen = subprocess.Popen(  # noqa: S603 - our own
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield _Process(role, popen)
+    finally:
+        popen.send_signal(signal.SIGTERM)
+        try:
+            popen.wait(_WAIT_S)
+        except subprocess.TimeoutExpired:
+            popen.kill()
+            popen.wait()
+        for pipe in (popen.stdin, popen.stdout):
+            assert pipe is not None
+            pipe.close()
+
+
+class _Process:
+    """A process that speaks in lines of JSON."""
+
+    def __init__(self, role: str, popen: "subprocess.Popen[str]") -> None:
+        self.first: dict[str, Any] = {}
+        self._role = role
+        self._popen = popen
+
+    def hear(self) -> dict[str, Any]:
+        """Return the next line, or raise OperationFailed."""
+        assert self._popen.stdout is not None
+        line = self._popen.stdout.readline()
+        if not line:
+            raise OperationFailed(f"the {self._role} of the benchmark ended too early")
+        found: dict[str, Any] = msgspec.json.decode(line)
+        return found
+
+    def go(self) -> None:
+        """Tell the process to go."""
+        assert self._popen.stdin is not None
+        self._popen.stdin.write("go\n")
+        self._popen.stdin.flush()
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports

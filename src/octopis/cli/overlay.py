@@ -1,0 +1,190 @@
+"""`octopis overlay`: live overlays on this machine."""
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+import uvloop
+
+from octopis.cli import output
+from octopis.cli.overlay_options import (
+    AlgorithmOption,
+    ConfigOption,
+    NameArgument,
+    StateOption,
+    TopologyOption,
+    addresses_of,
+    base_of,
+    configured_overlay,
+    cores,
+)
+from octopis.cli.overlay_output import counting_bar, print_played, print_started, print_status
+from octopis.cli.sim import ScenarioArgument
+from octopis.errors import InvalidConfiguration, OperationFailed
+from octopis.live.detached import start_detached
+from octopis.live.document import PORT_MAX
+from octopis.live.document_text import format_overlay
+from octopis.live.overlay_status import ask_all, totals
+from octopis.live.playing import Play
+from octopis.live.state import OverlayState, find, is_running
+from octopis.live.supervisor import OverlayOrder, Supervisor
+from octopis.trace import Level
+from octopis.workload.folder import read_scenario
+
+app = typer.Typer(
+    help="Live overlays on this machine: up, status, down, play, config.", no_args_is_help=True
+)
+
+TraceOption = Annotated[
+    Path | None, typer.Option(help="Write a trace into this folder, which is new or empty.")
+]
+LevelOption = Annotated[Level, typer.Option(help="How much the trace holds.")]
+
+
+@app.command()
+def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
+    topology: TopologyOption = None,
+    config: ConfigOption = None,
+    algorithm: AlgorithmOption = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="Over how many processes; as many as cores.")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=PORT_MAX,
+            help="The first broker's port, the others follow (7400); 0 for any that are free.",
+        ),
+    ] = None,
+    trace: TraceOption = None,
+    level: LevelOption = Level.DELIVERIES,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Return when all is up, and let it run.")
+    ] = False,
+    state: StateOption = None,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Start all brokers of an overlay, and say where to connect. Ctrl-C drains and stops it."""
+    overlay = configured_overlay(topology, config, algorithm)
+    if trace is not None and trace.exists() and any(trace.iterdir()):
+        raise InvalidConfiguration(f"{trace} is not empty: choose another folder, or remove it")
+    order = OverlayOrder(
+        configuration=format_overlay(overlay),
+        state=str(base_of(state).absolute()),
+        processes=processes or cores(),
+        first_port=port,
+        trace=None if trace is None else str(trace.absolute()),
+        level=level,
+    )
+
+    def say(started: OverlayState) -> None:
+        if as_json:
+            output.print_json(msgspec.to_builtins(started))
+        else:
+            print_started(started, detached=detach)
+        sys.stdout.flush()
+
+    if detach:
+        say(start_detached(order))
+    else:
+        uvloop.run(_supervise(order, say))
+
+
+@app.command()
+def status(  # noqa: PLR0913, PLR0917 - each is an option of the command
+    name: NameArgument = None,
+    config: ConfigOption = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Look again and again.")] = False,
+    every_s: Annotated[float, typer.Option(min=0.1, help="How often --watch looks.")] = 1.0,
+    links: Annotated[bool, typer.Option("--links", help="Show every link.")] = False,
+    state: StateOption = None,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Ask every broker how it is: clients, queues, overloaded links, cases, deliveries, drops."""
+    while True:
+        called, addresses = addresses_of(name, config, state)
+        statuses = uvloop.run(ask_all(addresses))
+        if as_json:
+            found = {"overlay": called, "total": totals(statuses), "brokers": statuses}
+            if watch:
+                sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
+            else:
+                output.print_json(found)
+        else:
+            if watch and sys.stdout.isatty():
+                output.console().clear()
+            print_status(called, statuses, all_links=links)
+        if not watch:
+            break
+        sys.stdout.flush()
+        time.sleep(every_s)
+    silent = [broker for broker, found in statuses.items() if "error" in found]
+    if silent:
+        raise OperationFailed(f"no answer from {' '.join(silent)}")
+
+
+@app.command()
+def down(name: NameArgument = None, state: StateOption = None) -> None:
+    """Stop an overlay that runs here: queues are drained, then every process ends."""
+    found = find(base_of(state), name, only=True)
+    with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
+        os.kill(found.pid, signal.SIGTERM)
+    deadline = time.monotonic() + found.stop_s
+    while is_running(found):
+        if time.monotonic() > deadline:
+            raise OperationFailed(
+                f"{found.name} has not stopped within {found.stop_s:g} s; it is process {found.pid}"
+            )
+        time.sleep(0.02)
+    output.say(f"{found.name} has stopped.")
+
+
+@app.command()
+def config(
+    topology: TopologyOption = None,
+    config_file: Annotated[
+        Path | None, typer.Option("--config", help="Complete this file instead.")
+    ] = None,
+    algorithm: AlgorithmOption = None,
+) -> None:
+    """Print a complete configuration file, to begin from: every key with its value."""
+    overlay = configured_overlay(topology, config_file, algorithm)
+    sys.stdout.write(format_overlay(overlay))
+
+
+@app.command()
+def play(  # noqa: PLR0913, PLR0917 - each is an option of the command
+    scenario: ScenarioArgument,
+    name: Annotated[
+        str | None, typer.Option(help="Which overlay, as `overlay up` called it; the latest.")
+    ] = None,
+    config: ConfigOption = None,
+    speed: Annotated[float, typer.Option(min=1e-3, help="So many times as fast.")] = 1.0,
+    state: StateOption = None,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Play a scenario through a running overlay, with real clients, and say what came of it."""
+    loaded = read_scenario(scenario)
+    called, addresses = addresses_of(name, config, state)
+    with counting_bar() as progress:
+        played = uvloop.run(Play(loaded, addresses, speed=speed, progress=progress).run())
+    print_played(f"{loaded.document.scenario.name} through {called}", played, as_json=as_json)
+
+
+async def _supervise(order: OverlayOrder, say: Callable[[OverlayState], None]) -> None:
+    supervisor = Supervisor(order)
+    supervisor.stop_at_signals()
+    await supervisor.run(say)
+    if supervisor.undrained:
+        sys.stderr.write(
+            f"octopis: {supervisor.undrained:,} messages were still queued, and are lost: see "
+            "limits.drain_s\n"
+        )

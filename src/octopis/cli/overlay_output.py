@@ -1,0 +1,199 @@
+"""How live overlays are shown."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
+from rich.progress import Progress as Bar
+
+from octopis.cli import output
+from octopis.live.overlay_status import Statuses, totals
+from octopis.live.playing import Played, Progress
+from octopis.live.state import OverlayState
+
+_FEW = 30
+_BROKER_COLUMNS = (
+    "broker",
+    "ready",
+    "clients",
+    "subscriptions",
+    "published",
+    "deliveries",
+    "subscription IMs",
+    "notification IMs",
+    "sync IMs",
+    "dropped",
+    "cases",
+)
+_LINK_COLUMNS = (
+    "from",
+    "to",
+    "kind",
+    "up",
+    "queue",
+    "Q_in",
+    "Q_out",
+    "element",
+    "overloaded",
+    "dropped",
+    "cut",
+)
+
+
+def print_started(state: OverlayState, *, detached: bool) -> None:
+    """Print where to connect."""
+    brokers, processes = len(state.addresses), len(state.processes)
+    output.say(
+        f"{state.name} is up: {brokers} brokers in {processes} processes, routing by "
+        f"{state.algorithm}."
+    )
+    output.say(f"Connect to {state.url} or any other broker.")
+    if brokers <= _FEW:
+        output.print_table("", ("broker", "address"), list(state.addresses.items()))
+    else:
+        output.say(f"All addresses are in {state.folder}/state.json.")
+    ending = f"octopis overlay down {state.name}" if detached else "Ctrl-C"
+    output.say(f"How it is: octopis overlay status. To stop it: {ending}.")
+
+
+def print_status(name: str, statuses: Statuses, *, all_links: bool) -> None:
+    """Print how an overlay is."""
+    total = totals(statuses)
+    counters, drops = total["counters"], total["drops"]
+    facts: list[tuple[str, object]] = [
+        ("brokers", f"{total['brokers']}, {total['ready']} of them ready"),
+        ("clients", total["clients"]),
+        ("subscriptions", total["subscriptions"]),
+        ("links", f"{total['links_up']} of {total['links']} directions up"),
+        ("queued", f"{total['queued']:,} messages; {total['overloaded']} links overloaded"),
+        ("published", total["published"]),
+        ("deliveries", counters.get("deliveries", 0)),
+        ("IMs", _ims(counters)),
+        ("cases of dynamic routing", _cases(total["cases"]) or "none"),
+        ("dropped", _drops(drops, counters)),
+    ]
+    if total["congested_brokers"]:
+        facts.append(("publishers wait for", " ".join(total["congested_brokers"])))
+    output.print_facts(name, facts)
+    output.print_table("Brokers", _BROKER_COLUMNS, map(_broker, statuses.items()))
+    links = [
+        _link(broker, target, link)
+        for broker, status in statuses.items()
+        for target, link in status.get("links", {}).items()
+        if all_links or _is_telling(link)
+    ]
+    shown = "all links" if all_links else "links that are in use, overloaded or down"
+    if links:
+        output.print_table(f"Links: {shown}", _LINK_COLUMNS, links)
+    else:
+        output.say("No link is in use, overloaded or down; --links shows all.")
+    for broker, status in statuses.items():
+        if "error" in status:
+            output.say(f"{broker}: {status['error']}")
+
+
+def print_played(title: str, played: Played, *, as_json: bool) -> None:
+    """Print what came of a play."""
+    delays_ms = np.array(played.delays_ns, np.float64) / 1e6
+    median_ms, p99_ms = np.percentile(delays_ms, (50, 99)) if len(delays_ms) else (0.0, 0.0)
+    if as_json:
+        output.print_json(
+            {
+                "notifications": played.notifications,
+                "delivered": len(played.deliveries),
+                "counters": played.counters,
+                "gaps": played.gaps,
+                "delay_ms": {"median": median_ms, "p99": p99_ms},
+            }
+        )
+        return
+    output.print_facts(
+        title,
+        [
+            ("notifications", played.notifications),
+            ("delivered", len(played.deliveries)),
+            ("IMs", _ims(played.counters)),
+            ("delay, median", f"{median_ms:,.3f} ms"),
+            ("delay, 99th percentile", f"{p99_ms:,.3f} ms"),
+            *(("gap", reason) for reason in played.gaps),
+        ],
+    )
+
+
+@contextmanager
+def counting_bar() -> Iterator[Progress]:
+    """Show how far something is, on standard error, where that is a terminal."""
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    console = Console(stderr=True)
+    with Bar(*columns, console=console, disable=not sys.stderr.isatty()) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def told(phase: str, done: int, total: int) -> None:
+            if phase not in tasks:
+                tasks[phase] = bar.add_task(phase)
+            bar.update(tasks[phase], completed=done, total=total)
+
+        yield told
+
+
+def _ims(counters: dict[str, int]) -> str:
+    kinds = ("subscription", "notification", "sync")
+    return ", ".join(f"{kind}: {counters.get(f'{kind}_ims', 0):,}" for kind in kinds)
+
+
+def _cases(cases: dict[str, int]) -> str:
+    return ", ".join(f"{name}: {count:,}" for name, count in cases.items() if count)
+
+
+def _drops(drops: dict[str, int], counters: dict[str, int]) -> str:
+    lost = counters.get("lost_on_down_links", 0) + counters.get("lost_without_route", 0)
+    return (
+        f"at full link queues: {drops.get('links', 0):,}, for slow clients: "
+        f"{drops.get('clients', 0):,}; lost with links: {drops.get('links_cut', 0) + lost:,}, with "
+        f"clients that left: {drops.get('clients_left', 0):,}"
+    )
+
+
+def _broker(item: tuple[str, dict[str, Any]]) -> tuple[object, ...]:
+    broker, status = item
+    if "error" in status:
+        return (broker, "no answer", *[""] * (len(_BROKER_COLUMNS) - 2))
+    counters = status["counters"]
+    return (
+        broker,
+        status["ready"],
+        len(status["clients"]),
+        status["subscriptions"],
+        status["published"],
+        counters["deliveries"],
+        counters["subscription_ims"],
+        counters["notification_ims"],
+        counters["sync_ims"],
+        status["drops"]["links"] + status["drops"]["clients"],
+        _cases(status["cases"]),
+    )
+
+
+def _is_telling(link: dict[str, Any]) -> bool:
+    used = link["queue_length"] or link["q_in"] or link["q_out"]
+    return bool(used or link["overloaded"] or link["dropped"] or not link["up"])
+
+
+def _link(broker: str, target: str, link: dict[str, Any]) -> tuple[object, ...]:
+    return (
+        broker,
+        target,
+        link["kind"],
+        link["up"],
+        link["queue_length"],
+        link["q_in"],
+        link["q_out"],
+        float(link["congestion_element"]),
+        link["overloaded"],
+        link["dropped"],
+        link["lost_when_cut"],
+    )

@@ -1,0 +1,1 @@
+"""Sockets and the wall clock: brokers and clients that run."""

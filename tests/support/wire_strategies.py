@@ -1,0 +1,70 @@
+"""Hypothesis strategies for what crosses the wire."""
+
+from hypothesis import strategies as st
+
+from octopis.filters import parse_filter
+from octopis.model import BrokerId, ClusterBitVector
+from octopis.routing.messages import (
+    Flooded,
+    Hello,
+    HostState,
+    Refresh,
+    Routed,
+    Snapshot,
+    Subscribe,
+    Subscription,
+    Unsubscribe,
+)
+from octopis.wire.published import decode_published, encode_published
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+counts = st.integers(0, 2**63 - 1)
+broker_ids = st.builds(BrokerId, texts, st.integers(0, 200))
+bit_vectors = st.integers(0, 2**100).map(ClusterBitVector)
+filters = st.sampled_from(
+    [
+        parse_filter(text)
+        for text in (
+            "x > 1",
+            "x BETWEEN 1 AND 2 AND symbol = 'it''s'",
+            "name LIKE 'a%_b' OR NOT (y < 1.5e300)",
+            "x IN (1, 2, 3) AND flag = TRUE",
+            "note IS NULL AND \"odd name\" <> 'é'",
+        )
+    ]
+)
+values = st.one_of(
+    texts,
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.booleans(),
+)
+attributes = st.dictionaries(texts.filter(bool), values, max_size=8)
+
+
+def published(*fields):
+    """Return a notification as it is after it has crossed the wire once."""
+    encoded = encode_published(*fields)
+    return decode_published(b"\x91" + encoded)[0]
+
+
+notifications = st.builds(
+    published, attributes, st.binary(max_size=50), texts, counts, st.integers(-(2**63), 2**63 - 1)
+)
+subscriptions = st.builds(Subscription, texts, filters, counts)
+subscribes = st.builds(Subscribe, subscriptions, bit_vectors, broker_ids)
+routed = st.builds(
+    Routed, notifications, bit_vectors, st.lists(broker_ids, max_size=4).map(tuple)
+) | st.builds(Routed, notifications)
+messages = st.one_of(
+    routed,
+    subscribes,
+    st.builds(Unsubscribe, texts),
+    st.lists(subscribes, max_size=5).map(lambda found: Snapshot(tuple(found))),
+    st.builds(Flooded, broker_ids, counts, counts, subscriptions | st.none(), texts | st.none()),
+    st.builds(
+        HostState, broker_ids, counts, counts, st.lists(subscriptions, max_size=5).map(tuple)
+    ),
+    st.dictionaries(broker_ids, st.tuples(counts, counts, counts), max_size=5).map(Hello),
+    st.builds(Refresh, broker_ids, counts),
+)

@@ -1,0 +1,116 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from octopis.cli import overlay_output
+from octopis.live.document import parse_overlay
+from octopis.live.overlay_status import Statuses, ask_all
+from octopis.routing import Algorithm
+from support.live import client_of, line, overlay, ready, run_live
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OCTOPIS_STATE", str(tmp_path / "state"))
+
+
+def test_config_prints_a_complete_file_that_can_be_read_back(octopis):
+    status, printed, _ = octopis("overlay", "config", "--topology", "figure-7")
+    assert status == 0
+    found = parse_overlay(printed, "printed")
+    assert found.topology.name == "figure-7"
+    assert printed.count("[brokers.") == 9
+    assert octopis("overlay", "config", "--topology", "figure-7", "--algorithm", "bid")[1] == (
+        printed.replace('algorithm = "dnr"', 'algorithm = "bid"')
+    )
+
+
+def test_environment_reaches_the_configuration(octopis, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OCTOPIS_QUEUES_CAPACITY", "12345")
+    printed = octopis("overlay", "config")[1]
+    assert "capacity = 12345\n" in printed
+    monkeypatch.setenv("OCTOPIS_QUEUES_CAPACTY", "1")
+    status, _, said = octopis("overlay", "config")
+    assert (status, "did you mean 'OCTOPIS_QUEUES_CAPACITY'" in said) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[routing]\nalgoritm = 'snr'", "unknown key 'routing.algoritm'; did you mean 'algorithm'"),
+        ("[routing]\nwindow_ms = 'x'", "routing.window_ms: expected 'float', got 'str'"),
+        ('[brokers."z,9"]\nport = 1', "the broker 'z,9' names 'z', which is not a vertex"),
+        ('[brokers."b,2"]\nport = 70000', "port must be between 0 and 65535, not 70000"),
+        ('[brokers."b,2"]\nhost = "0.0.0.0"', "use 127.0.0.1, or say insecure = true"),
+    ],
+)
+def test_wrong_file_is_one_clear_sentence_and_nothing_starts(
+    octopis, tmp_path: Path, text: str, said: str
+):
+    path = tmp_path / "overlay.toml"
+    path.write_text(f'[topology]\ncatalogue = "figure-3"\n{text}\n', encoding="utf-8")
+    status, printed, error = octopis("overlay", "up", "--config", str(path))
+    assert (status, printed) == (2, "")
+    assert error.startswith(f"octopis: {path}: ")
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_topology_and_config_exclude_each_other(octopis):
+    words = ("overlay", "up", "--topology", "figure-3", "--config", "x.toml")
+    assert octopis(*words)[::2] == (
+        2,
+        "octopis: --topology and --config exclude each other; the file has one\n",
+    )
+
+
+def test_trace_folder_must_be_empty(octopis, tmp_path: Path):
+    (tmp_path / "file").touch()
+    status, _, said = octopis("overlay", "up", "--trace", str(tmp_path))
+    assert (status, "is not empty" in said) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["status", "down"])
+def test_no_overlay_is_said_with_what_to_do(octopis, command: str):
+    status, _, said = octopis("overlay", command)
+    assert (status, said) == (
+        1,
+        "octopis: no overlay runs: start one with octopis overlay up\n",
+    )
+
+
+def test_status_by_file_needs_ports(octopis, tmp_path: Path):
+    path = tmp_path / "overlay.toml"
+    path.write_text('[topology]\ncatalogue = "figure-3"\n', encoding="utf-8")
+    status, _, said = octopis("overlay", "status", "--config", str(path))
+    assert (status, "does not say at which port B(a, 0) listens" in said) == (2, True)
+
+
+def statuses_of(algorithm: Algorithm) -> Statuses:
+    found: list[Any] = []
+
+    async def work() -> None:
+        async with ready(overlay(line(2), algorithm)) as live:
+            addresses = {broker.short: str(each.address) for broker, each in live.items()}
+            async with client_of(next(iter(live.values()))) as client:
+                await client.publish({"x": 1})
+                found.append(await ask_all(addresses))
+
+    run_live(work())
+    return found[0]
+
+
+def test_status_shows_brokers_links_and_who_does_not_answer(capsys: pytest.CaptureFixture[str]):
+    statuses = statuses_of(Algorithm.DNR)
+    statuses["c,0"] = {"error": "no broker can be reached"}
+    overlay_output.print_status("small", statuses, all_links=True)
+    printed = capsys.readouterr().out
+    assert "3, 2 of them ready" in printed
+    assert "Links: all links" in printed
+    assert "c,0     no answer" in printed
+    assert "c,0: no broker can be reached" in printed
+    overlay_output.print_status("small", statuses, all_links=False)
+    assert "--links shows all" in capsys.readouterr().out
+    assert json.dumps(statuses)

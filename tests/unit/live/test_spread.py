@@ -1,0 +1,26 @@
+import pytest
+
+from octopis.live.spread import spread
+from octopis.topology import from_catalogue
+from support.live import line
+
+
+@pytest.mark.parametrize("name", ["figure-3", "paper"])
+@pytest.mark.parametrize("processes", [1, 2, 3, 8])
+def test_every_broker_is_in_one_process_and_processes_are_alike(name: str, processes: int):
+    scot = from_catalogue(name).scot
+    shares = spread(scot, processes)
+    assert sorted(broker for share in shares for broker in share) == sorted(scot.brokers)
+    assert len(shares) == processes
+    sizes = [len(share) for share in shares]
+    assert max(sizes) == -(-len(scot.brokers) // processes)
+
+
+def test_neighbours_are_apart_where_that_can_be():
+    first, second = spread(line(10), 2)
+    assert [broker.region for broker in first] == list("acegi")
+    assert [broker.region for broker in second] == list("bdfhj")
+
+
+def test_there_are_never_more_processes_than_brokers():
+    assert [len(share) for share in spread(line(2), 8)] == [1, 1]
