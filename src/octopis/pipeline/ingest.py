@@ -13,7 +13,7 @@ from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.pipeline import quotes as q
 from octopis.pipeline.folders import new_folder
 from octopis.pipeline.quote_files import find_files
-from octopis.pipeline.reading import count_rows, read_rows
+from octopis.pipeline.reading import count_rows, first_lines, read_rows
 from octopis.pipeline.schemas import QUOTES
 from octopis.pipeline.synthetic import synthetic_quotes
 
@@ -36,10 +36,11 @@ class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
 def ingest(spark: SparkSession, paths: list[Path], out: Path) -> IngestReport:
     """Read quote files and leave their quotes, and what was set aside, in a new folder."""
     files = find_files(paths)
-    rows = q.judged(read_rows(spark, files)).persist()
+    firsts = first_lines(spark, files)
+    rows = q.judged(read_rows(spark, files, firsts)).persist()
     try:
         with new_folder(out) as folder:
-            read = count_rows(spark, files)
+            read = count_rows(spark, files, firsts)
             if not read:
                 raise InvalidConfiguration(f"{_shown(paths)} holds a header and no row")
             report = _report([str(path) for path in paths], read, _reasons(rows))

@@ -19,13 +19,39 @@ _PADRES_LINE = r"^\s*(\[[^,\[\]]+,[^\[\]]*\]\s*,?\s*)+$"
 _TEXT = T.StructType([T.StructField("value", T.StringType())])
 
 
-def read_rows(spark: SparkSession, files: QuoteFiles) -> DataFrame:
+def first_lines(spark: SparkSession, files: QuoteFiles) -> dict[str, str]:
+    """Return the first line of every text file; a file that is empty inside has none."""
+    if not files.texts:
+        return {}
+    firsts = read_lines(spark, files.texts).where(F.col("line") == 1).select("file", "text")
+    found = {row["file"]: row["text"] for row in firsts.collect()}
+    for path in files.texts:
+        if str(path) not in found:
+            raise InvalidConfiguration(f"{path} is empty")
+    return dict(sorted(found.items()))
+
+
+def read_rows(spark: SparkSession, files: QuoteFiles, firsts: dict[str, str]) -> DataFrame:
     """Return `file`, `line`, `text`, a quote's columns as text, and `fault` where cut wrong."""
-    frames = []
+    frames = [_parquet_rows(spark, path) for path in files.parquets]
     if files.texts:
-        frames += _text_rows(read_lines(spark, files.texts))
-    frames += [_parquet_rows(spark, path) for path in files.parquets]
+        lines = read_lines(spark, files.texts)
+        groups: dict[str, list[str]] = {}
+        for file, first in firsts.items():
+            groups.setdefault("[" if _is_padres(first) else first, []).append(file)
+        for header, names in groups.items():
+            own = lines.where(F.col("file").isin(names)) if len(groups) > 1 else lines
+            is_padres = _is_padres(header)
+            frames.append(_padres_rows(own) if is_padres else _csv_rows(own, header, names[0]))
     return reduce(DataFrame.unionByName, frames)
+
+
+def count_rows(spark: SparkSession, files: QuoteFiles, firsts: dict[str, str]) -> int:
+    """Count the rows straight from the files, apart from everything that happens to them later."""
+    rows = -sum(not _is_padres(first) for first in firsts.values())
+    if files.texts:
+        rows += spark.read.schema(_TEXT).text([_literal(path) for path in files.texts]).count()
+    return rows + sum(spark.read.parquet(_literal(path)).count() for path in files.parquets)
 
 
 def read_lines(spark: SparkSession, paths: tuple[Path, ...]) -> DataFrame:
@@ -47,35 +73,8 @@ def read_lines(spark: SparkSession, paths: tuple[Path, ...]) -> DataFrame:
     )
 
 
-def count_rows(spark: SparkSession, files: QuoteFiles) -> int:
-    """Count the rows straight from the files, apart from everything that happens to them later."""
-    rows = 0
-    if files.texts:
-        lines = spark.read.schema(_TEXT).text([_literal(path) for path in files.texts])
-        rows += lines.count()
-        rows -= sum(not is_padres for _, is_padres in _first_lines(read_lines(spark, files.texts)))
-    if files.parquets:
-        rows += sum(spark.read.parquet(_literal(path)).count() for path in files.parquets)
-    return rows
-
-
-def _first_lines(lines: DataFrame) -> list[tuple[str, bool]]:
-    """Return the files, and whether each is PADRES text; else its first line is a header."""
-    firsts = lines.where(F.col("line") == 1).select("file", "text").collect()
-    return [(row["file"], row["text"].lstrip("\ufeff \t").startswith("[")) for row in firsts]
-
-
-def _text_rows(lines: DataFrame) -> list[DataFrame]:
-    firsts = lines.where(F.col("line") == 1).select("file", "text").collect()
-    groups: dict[str, list[str]] = {}
-    for file, header in sorted((row["file"], row["text"]) for row in firsts):
-        is_padres = header.lstrip("\ufeff \t").startswith("[")
-        groups.setdefault("[" if is_padres else header, []).append(file)
-    frames = []
-    for header, files in groups.items():
-        own = lines.where(F.col("file").isin(files)) if len(groups) > 1 else lines
-        frames.append(_padres_rows(own) if header == "[" else _csv_rows(own, header, files[0]))
-    return frames
+def _is_padres(first: str) -> bool:
+    return first.lstrip("\ufeff \t").startswith("[")
 
 
 def _csv_rows(lines: DataFrame, header: str, file: str) -> DataFrame:

@@ -36,6 +36,10 @@ class Scenario:
         """Yield the notifications, batch by batch."""
         return tables.read_publications(self.folder / NOTIFICATIONS, self.publishers)
 
+    def notification_schema(self) -> pa.Schema:
+        """Return the columns of the notifications table."""
+        return tables.notification_schema(self.folder / NOTIFICATIONS)
+
     @cached_property
     def digest(self) -> str:
         """A checksum over everything that the scenario says."""

@@ -100,15 +100,18 @@ def count_notifications(path: Path) -> int:
         return int(file.metadata.num_rows)
 
 
+def notification_schema(path: Path) -> pa.Schema:
+    """Return the columns of the notifications, or raise InvalidConfiguration."""
+    with _opened(path) as file:
+        return pa.schema([file.schema_arrow.field(name) for name in _columns(file, path)])
+
+
 def read_publications(path: Path, publishers: list[Publisher]) -> Iterator[Publications]:
     """Yield the notifications, batch by batch; memory holds a batch at a time."""
     numbers = {publisher.name: number for number, publisher in enumerate(publishers)}
     row, last_ns = 0, 0
     with _opened(path) as file:
-        missing = [name for name in NOTIFICATION_COLUMNS if name not in file.schema_arrow.names]
-        if missing:
-            raise InvalidConfiguration(f"{path}: the column {missing[0]} is missing")
-        for batch in file.iter_batches(BATCH, columns=list(NOTIFICATION_COLUMNS)):
+        for batch in file.iter_batches(BATCH, columns=_columns(file, path)):
             names = batch.column("publisher").to_pylist()
             times = batch.column("intended_ns").to_pylist()
             for place, (name, time_ns) in enumerate(zip(names, times, strict=True), start=row):
@@ -124,11 +127,12 @@ def read_publications(path: Path, publishers: list[Publisher]) -> Iterator[Publi
                 [numbers[name] for name in names],
                 batch.column("sequence").to_pylist(),
                 times,
-                _attributes(batch.column("attributes")),
+                attributes_of(batch.column("attributes")),
             )
 
 
-def _attributes(column: pa.StructArray) -> list[dict[str, Value]]:
+def attributes_of(column: pa.StructArray) -> list[dict[str, Value]]:
+    """Return the attributes of each notification; nulls are absent."""
     names = [field.name for field in column.type]
     values = [child.to_pylist() for child in column.flatten()]
     if not names:
@@ -148,6 +152,13 @@ def _read(path: Path, schema: pa.Schema) -> pa.Table:
             return file.read(columns=schema.names).cast(schema)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as failure:
             raise InvalidConfiguration(f"{path}: {failure}") from failure
+
+
+def _columns(file: pq.ParquetFile, path: Path) -> list[str]:
+    missing = [name for name in NOTIFICATION_COLUMNS if name not in file.schema_arrow.names]
+    if missing:
+        raise InvalidConfiguration(f"{path}: the column {missing[0]} is missing")
+    return list(NOTIFICATION_COLUMNS)
 
 
 def _opened(path: Path) -> pq.ParquetFile:
