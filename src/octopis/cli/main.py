@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from octopis.cli import bench, demo, route, sim, topology
+from octopis.cli import bench, demo, route, sim, sweep, topology, trace, workload
 from octopis.cli import filter as filters
 from octopis.errors import OctopisError
 from octopis.version import __version__
@@ -21,7 +21,10 @@ Start with [bold]octopis demo[/bold], then look around:
   [cyan]octopis filter[/cyan]     subscriptions: check, explain, covers, convert
   [cyan]octopis route[/cyan]      notifications: explain their way, show the cases
   [cyan]octopis sim[/cyan]        overlays in virtual time: example, run, replay
-  [cyan]octopis bench[/cyan]      measure: matching, routing, simulator
+  [cyan]octopis workload[/cyan]   scenarios from real quotes, on Spark: ingest, build, truth
+  [cyan]octopis sweep[/cyan]      many simulations at once, on Spark
+  [cyan]octopis trace[/cyan]      what runs have left behind, on Spark: metrics, check
+  [cyan]octopis bench[/cyan]      measure: matching, routing, simulator, pipeline
 
 Each command explains itself with --help.
 """
@@ -41,6 +44,9 @@ app.add_typer(topology.app, name="topology")
 app.add_typer(filters.app, name="filter")
 app.add_typer(route.app, name="route")
 app.add_typer(sim.app, name="sim")
+app.add_typer(workload.app, name="workload")
+app.command(name="sweep")(sweep.sweep)
+app.add_typer(trace.app, name="trace")
 app.add_typer(bench.app, name="bench")
 app.command(name="demo")(demo.demo)
 

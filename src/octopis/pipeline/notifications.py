@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from octopis.pipeline.schemas import QUOTES
@@ -86,7 +86,7 @@ def _high_rate(spark: SparkSession, plan: Plan, clients: Clients) -> DataFrame:
     )
 
 
-def _attributes(plan: Plan, present: list[str]) -> F.Column:
+def _attributes(plan: Plan, present: list[str]) -> Column:
     """Gather the columns that are there into a struct of all; the others are null, so absent."""
     kinds = {pa.string(): "string", pa.float64(): "double", pa.int64(): "long"}
     return F.struct(
@@ -99,7 +99,9 @@ def _attributes(plan: Plan, present: list[str]) -> F.Column:
     ).alias("attributes")
 
 
-def write_single_file(frame: DataFrame, parts: Path, target: Path, attributes: pa.StructType) -> None:
+def write_single_file(
+    frame: DataFrame, parts: Path, target: Path, attributes: pa.StructType
+) -> None:
     """Write a sorted frame as one Parquet file, the same to the byte however it was cut.
 
     Executors write parts, which are in order by their names; memory here holds a row group.

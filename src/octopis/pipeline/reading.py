@@ -81,9 +81,7 @@ def _csv_rows(lines: DataFrame, header: str, file: str) -> DataFrame:
     places, width = header_columns(header, file)
     schema = ", ".join(f"{name} STRING" for name in (*(f"c{at}" for at in range(width)), "corrupt"))
     options = {"columnNameOfCorruptRecord": "corrupt", "mode": "PERMISSIVE"}
-    cut = lines.where(F.col("line") > 1).withColumn(
-        "cells", F.from_csv("text", schema, options)
-    )
+    cut = lines.where(F.col("line") > 1).withColumn("cells", F.from_csv("text", schema, options))
     wrong = F.when(F.trim("text") == "", "the line is empty").when(
         F.col("cells.corrupt").isNotNull(), f"the line does not have {width} fields"
     )

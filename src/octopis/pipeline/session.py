@@ -32,6 +32,7 @@ from octopis.pipeline.trace_source import TraceSource
 LOCAL = "local[*]"
 REMOTE_VARIABLE = "SPARK_REMOTE"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _STOP_S = 20
 
 Shipped = TypeVar("Shipped")
@@ -103,8 +104,8 @@ def task_count(spark: SparkSession) -> int:
     return 4 * spark.sparkContext.defaultParallelism
 
 
-def _is_local(master: str) -> bool:
-    return master.partition("[")[0] == "local"
+def _is_local(master: str | None) -> bool:
+    return (master or "").partition("[")[0] == "local"
 
 
 @contextmanager
@@ -130,9 +131,8 @@ def _start(master: str, settings: Mapping[str, str] | None) -> Iterator[SparkSes
         os.environ["PYSPARK_PYTHON"] = sys.executable
     else:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    wanted["spark.driver.extraJavaOptions"] = shlex.join(
-        [f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"]
-    )
+    quiet = shlex.quote(f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}")
+    wanted[_JAVA_OPTIONS] = f"{wanted.get(_JAVA_OPTIONS, '')} {quiet}".strip()
     with TemporaryDirectory(prefix="octopis-spark-") as folder:
         log = Path(folder) / "java.log"
         with log.open("wb") as sink, _own_signals(), _gateway(wanted, sink, log) as conf:
@@ -158,7 +158,7 @@ def _gateway(wanted: Mapping[str, str], sink: IO[bytes], log: Path) -> Iterator[
     for name, value in wanted.items():
         conf.set(name, value)
     try:
-        gateway: Any = launch_gateway(conf, {"stderr": sink})
+        gateway: Any = launch_gateway(conf, {"stderr": sink})  # type: ignore[no-untyped-call]
     except PySparkException as failure:
         raise SparkUnavailable(f"Java did not start for Spark: {_last_line(log)}") from failure
     process: subprocess.Popen[bytes] = gateway.proc

@@ -76,9 +76,7 @@ class TraceReader(DataSourceReader):
 
     def __init__(self, folder: Path, table: str, schema: T.StructType, *, with_facts: bool) -> None:
         self._path = check_table(folder, table)
-        self._arrow = pa.schema(
-            [pa.field(each.name, _plain(each.type)) for each in SCHEMAS[table]]
-        )
+        self._arrow = pa.schema([pa.field(each.name, _plain(each.type)) for each in SCHEMAS[table]])
         self._facts = facts_of(folder, read_summary(folder)) if with_facts else {}
         assert len(schema) == len(self._arrow) + len(self._facts)
 

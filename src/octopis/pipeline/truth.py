@@ -4,8 +4,8 @@ The broker's own matching index is built once and broadcast; executors ask it ba
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -35,7 +35,8 @@ class TruthReport(msgspec.Struct, frozen=True, kw_only=True):
     pairs: int
 
 
-class Oracle(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Oracle:
     """The index, and the names of what it finds by number."""
 
     index: BitsetIndex[int, str]
@@ -103,7 +104,7 @@ def pairs(spark: SparkSession, notifications: DataFrame, oracle: Oracle) -> Data
     shipped = ship(spark, oracle)
 
     def match(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        index, names = shipped()
+        index, names = shipped().index, shipped().names
         for batch in _small(batches):
             rows, numbers = index.match_numbers(attributes_of(batch.column("attributes")))
             places = pa.array(rows)
@@ -124,7 +125,7 @@ def targets(spark: SparkSession, notifications: DataFrame, oracle: Oracle) -> Da
     shipped = ship(spark, oracle)
 
     def reach(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        index, _ = shipped()
+        index = shipped().index
         for batch in _small(batches):
             brokers = index.destinations(attributes_of(batch.column("attributes")))
             yield pa.RecordBatch.from_arrays(

@@ -1,15 +1,17 @@
 """A scenario on disk: one folder with a TOML document and three Parquet tables."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from octopis.errors import InvalidConfiguration
+from octopis.routing import Algorithm
 from octopis.topology import NamedTopology
 from octopis.workload import tables
 from octopis.workload.scenario import ScenarioDocument, parse_scenario
@@ -35,6 +37,12 @@ class Scenario:
     def publications(self) -> Iterator[tables.Publications]:
         """Yield the notifications, batch by batch."""
         return tables.read_publications(self.folder / NOTIFICATIONS, self.publishers)
+
+    def with_algorithm(self, algorithm: Algorithm) -> "Scenario":
+        """Return the scenario routed by another algorithm; its tables stay the same."""
+        routing = msgspec.structs.replace(self.document.routing, algorithm=algorithm)
+        document = msgspec.structs.replace(self.document, routing=routing)
+        return replace(self, document=document)
 
     def notification_schema(self) -> pa.Schema:
         """Return the columns of the notifications table."""
