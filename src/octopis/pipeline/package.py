@@ -1,11 +1,24 @@
 """The installed package as one zip, so that executors need nothing of ours installed."""
 
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import octopis
 
 NAME = "octopis.zip"
+
+
+def package_to_ship() -> Path:
+    """Return the zip; it stays until this process ends, for executors that start late."""
+    path = Path(_home().name) / NAME
+    return path if path.exists() else zip_package(path.parent)
+
+
+@cache
+def _home() -> TemporaryDirectory[str]:
+    return TemporaryDirectory(prefix="octopis-package-")
 
 
 def zip_package(folder: Path) -> Path:

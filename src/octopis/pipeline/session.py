@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 from octopis.errors import SparkUnavailable
 from octopis.pipeline.failures import plain_errors
 from octopis.pipeline.java import check_java
-from octopis.pipeline.package import zip_package
+from octopis.pipeline.package import package_to_ship
 from octopis.pipeline.trace_source import TraceSource
 
 LOCAL = "local[*]"
@@ -79,8 +79,7 @@ def prepare(spark: SparkSession) -> None:
     # PySpark logs every error that it raises, with its stack, on standard error: we say it once.
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     if is_connect(spark) or not _is_local(spark.sparkContext.master):
-        with TemporaryDirectory() as folder:
-            spark.addArtifacts(str(zip_package(Path(folder))), pyfile=True)
+        spark.addArtifacts(str(package_to_ship()), pyfile=True)
     spark.dataSource.register(TraceSource)
 
 

@@ -33,9 +33,6 @@ FAILED = "failed"
 ERROR = "error.json"
 REPORT = "sweep.json"
 
-Task = Callable[[int], str]
-"""Does the work of one task; returns its error, or an empty text."""
-
 
 class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     """How one run went."""
@@ -52,6 +49,13 @@ def sweep(spark: SparkSession, table: RunTable, out: Path) -> list[RunReport]:
     """Do all runs that are not done yet, and return how each went, in the table's order."""
     out = out.absolute()
     waiting = prepare(table, out)
+    try:
+        return _sweep(spark, table, waiting, out)
+    finally:
+        _remove_drafts(out)  # a task that is stopped has no time to tidy up
+
+
+def _sweep(spark: SparkSession, table: RunTable, waiting: list[Run], out: Path) -> list[RunReport]:
     scenarios = {run.plan.name: run for run in waiting if run.plan and not _has_scenario(out, run)}
     made = _each_in_a_task(spark, list(scenarios.values()), lambda run: make_scenario(run, out))
     unmade = {name: error for name, (error, _) in zip(scenarios, made, strict=True) if error}
@@ -75,10 +79,9 @@ def prepare(table: RunTable, out: Path) -> list[Run]:
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for draft in [*out.glob(".*.draft"), *(out / SCENARIOS).glob(".*.draft")]:
-            shutil.rmtree(draft)
     except OSError as failure:
         raise InvalidConfiguration(f"cannot write {out}: {failure.strerror}") from failure
+    _remove_drafts(out)
     waiting = []
     for run in table.runs:
         if not (out / run.name / SUMMARY).exists():
@@ -92,6 +95,11 @@ def prepare(table: RunTable, out: Path) -> list[Run]:
                 "remove it, or choose another folder"
             )
     return waiting
+
+
+def _remove_drafts(out: Path) -> None:
+    for draft in [*out.glob(".*.draft"), *(out / SCENARIOS).glob(".*.draft")]:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def scenario_folder(run: Run, out: Path) -> Path:
