@@ -11,8 +11,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OCTOPIS = Path(sys.executable).with_name("octopis")
-LONG = ("bench",)
-"""Commands that measure for minutes; their own tests run them small."""
+LONG = ("bench", "workload", "sweep", "trace")
+"""Commands that measure for minutes (their own tests run them small), and those that start a Spark
+each (tests/pipeline/test_page.py runs the page's in one)."""
 
 
 def blocks(page: Path, language: str) -> list[str]:

@@ -18,6 +18,9 @@ EXAMPLES = [
     errors.IndexPropertyError(1.5, "not an integer"),
     errors.LabelOrderError("0,b", "cluster first"),
     errors.InvalidFilter("unexpected word", 3),
+    errors.SparkUnavailable("there is no Java"),
+    errors.SweepFailed(("a", "b"), 3, "the disk is full"),
+    errors.DeliveriesWrong("trace", {"lost": 1}),
 ]
 
 

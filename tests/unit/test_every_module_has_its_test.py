@@ -8,7 +8,7 @@ import octopis
 
 SOURCES = Path(octopis.__file__).parent
 TESTS = Path(__file__).parent
-ROOMS = ("model", "topology", "filters", "matching", "routing")
+ROOMS = ("model", "topology", "filters", "matching", "routing", "pipeline")
 
 
 def missing_tests(sources: Path, tests: Path) -> list[str]:

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any, TypeVar
@@ -24,7 +25,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from octopis.errors import SparkUnavailable
-from octopis.pipeline.failures import plain_errors
+from octopis.pipeline.failures import plain_errors, sentence
 from octopis.pipeline.java import check_java
 from octopis.pipeline.package import package_to_ship
 from octopis.pipeline.trace_source import TraceSource
@@ -35,6 +36,7 @@ _LOGGING = Path(__file__).with_name("log4j2.properties")
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _STOP_S = 20
 
+Process = subprocess.Popen[bytes]
 Shipped = TypeVar("Shipped")
 
 SETTINGS = {
@@ -109,11 +111,14 @@ def _is_local(master: str | None) -> bool:
 
 @contextmanager
 def _connect(remote: str) -> Iterator[SparkSession]:
+    if find_spec("grpc") is None:
+        hint = "Spark Connect needs more: pip install 'octopis[connect]'"
+        raise SparkUnavailable(f"cannot reach Spark at {remote}: {hint}")
     try:
         spark = SparkSession.builder.remote(remote).getOrCreate()
     except (PySparkException, ImportError) as failure:
-        hint = "is the server up, and is pyspark[connect] installed?"
-        raise SparkUnavailable(f"cannot reach Spark at {remote}: {hint} ({failure})") from failure
+        reason = f"cannot reach Spark at {remote}: is the server up? ({sentence(failure)})"
+        raise SparkUnavailable(reason) from failure
     try:
         yield spark
     finally:
@@ -134,11 +139,14 @@ def _start(master: str, settings: Mapping[str, str] | None) -> Iterator[SparkSes
     wanted[_JAVA_OPTIONS] = f"{wanted.get(_JAVA_OPTIONS, '')} {quiet}".strip()
     with TemporaryDirectory(prefix="octopis-spark-") as folder:
         log = Path(folder) / "java.log"
-        with log.open("wb") as sink, _own_signals(), _gateway(wanted, sink, log) as conf:
+        with log.open("wb") as sink, _gateway(wanted, sink, log) as (conf, process):
+            before = signal.getsignal(signal.SIGINT)
             spark = _session(conf, master, log)
             try:
+                _set_ctrl_c(lambda *_: _stop_at_once(process))
                 yield spark
             finally:
+                _set_ctrl_c(before)
                 with suppress(Py4JError, OSError):  # a Java that is gone needs no stopping
                     spark.stop()
 
@@ -151,7 +159,9 @@ def _session(conf: SparkConf, master: str, log: Path) -> SparkSession:
 
 
 @contextmanager
-def _gateway(wanted: Mapping[str, str], sink: IO[bytes], log: Path) -> Iterator[SparkConf]:
+def _gateway(
+    wanted: Mapping[str, str], sink: IO[bytes], log: Path
+) -> Iterator[tuple[SparkConf, Process]]:
     """Start Java with its chatter in a file, and see to it that it ends."""
     conf = SparkConf(loadDefaults=False)
     for name, value in wanted.items():
@@ -160,29 +170,38 @@ def _gateway(wanted: Mapping[str, str], sink: IO[bytes], log: Path) -> Iterator[
         gateway: Any = launch_gateway(conf, {"stderr": sink})  # type: ignore[no-untyped-call]
     except PySparkException as failure:
         raise SparkUnavailable(f"Java did not start for Spark: {_last_line(log)}") from failure
-    process: subprocess.Popen[bytes] = gateway.proc
+    process: Process = gateway.proc
     try:
         SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the only way in
-        yield conf
+        yield conf, process
     finally:
         with suppress(Py4JError, OSError):
             gateway.shutdown()
         _end(process)
-        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - so that another can start
+        # So that another can start.
+        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+        SparkContext._active_spark_context = None  # noqa: SLF001
+        SparkSession._instantiatedSession = None  # noqa: SLF001
 
 
-@contextmanager
-def _own_signals() -> Iterator[None]:
-    """Put back what Ctrl-C did before: PySpark sets a handler, and leaves it there."""
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, before)
+def _set_ctrl_c(handler: Any) -> None:
+    """Say what Ctrl-C does; only the main thread may, and only there does it arrive."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, handler)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _stop_at_once(process: Process) -> None:
+    """End Java before anything else, so that no task writes on while its output is removed.
+
+    PySpark's own handler would ask Java to cancel the jobs, over the very connection that waits
+    for an answer.
+    """
+    process.terminate()
+    _end(process)
+    raise KeyboardInterrupt
+
+
+def _end(process: Process) -> None:
     """Let Java end by itself, which it does when its input closes; else end it."""
     if process.stdin is not None:
         process.stdin.close()
