@@ -25,7 +25,7 @@ FACTS = pa.schema(
         ("scenario", pa.string()),
         ("algorithm", pa.string()),
         ("seed", pa.int64()),
-        ("source", pa.string()),
+        ("run_source", pa.string()),
         ("state", pa.string()),
         ("begin_ns", pa.int64()),
     ]
@@ -101,7 +101,12 @@ def facts_of(folder: Path, summary: RunSummary) -> dict[str, str | int]:
     """Return what is known of a whole run, by column."""
     return {
         "run": folder.absolute().name,
-        **{name: getattr(summary, name) for name in FACTS.names if name != "run"},
+        "scenario": summary.scenario,
+        "algorithm": summary.algorithm,
+        "seed": summary.seed,
+        "run_source": summary.source,  # in some tables `source` is the broker at a link's start
+        "state": summary.state,
+        "begin_ns": summary.begin_ns,
     }
 
 

@@ -43,7 +43,7 @@ def test_each_subscription_comes_from_its_own_number(spark: SparkSession):
 
 
 def test_quotes_that_are_all_alike_are_refused(spark: SparkSession):
-    quotes = synthetic_quotes(spark, 1, 3).limit(1)
+    quotes = synthetic_quotes(spark, 1, 3).dropna().limit(1)
     sample = quotes.toArrow().take([0] * 300)
     texts = filter_texts(spark, sample, 1, 0.02, 1)
     said = "the quotes are too few, or too much alike"

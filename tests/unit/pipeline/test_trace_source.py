@@ -7,8 +7,10 @@ from pyspark.testing import assertDataFrameEqual
 
 from octopis.pipeline.failures import sentence
 from octopis.pipeline.trace_folder import read_trace
+from octopis.pipeline.trace_source import FACTS
 from octopis.routing import Algorithm
 from octopis.trace import Level
+from octopis.trace.schemas import SCHEMAS
 from support.traces import make_scenario, make_trace
 
 
@@ -27,6 +29,10 @@ def test_tables_come_with_the_facts_of_their_run(spark: SparkSession, trace: Pat
     own = read_trace(spark, trace, table)
     assertDataFrameEqual(frame.select(*own.columns), own)
     assert frame.schema[: len(own.columns)] == own.schema
+
+
+def test_no_fact_has_the_name_of_a_column():
+    assert not [table for table, schema in SCHEMAS.items() if set(schema.names) & set(FACTS.names)]
 
 
 def test_deliveries_are_the_default_and_facts_can_be_left_out(spark: SparkSession, trace: Path):
