@@ -76,7 +76,7 @@ def ingest_synthetic(spark: SparkSession, seed: int, days: int, out: Path) -> In
 
 def read_quotes(spark: SparkSession, folder: Path) -> DataFrame:
     """Return the quotes in a folder that was ingested, or raise InvalidConfiguration."""
-    path = folder / QUOTES_TABLE
+    path = folder.absolute() / QUOTES_TABLE  # Java may have been started somewhere else
     if not (path / "_SUCCESS").exists():
         hint = "make it with octopis workload ingest"
         raise InvalidConfiguration(f"{folder} holds no ingested quotes: {hint}")

@@ -147,6 +147,7 @@ def _start(master: str, settings: Mapping[str, str] | None) -> Iterator[SparkSes
                 yield spark
             finally:
                 _set_ctrl_c(before)
+                logging.disable(logging.NOTSET)
                 with suppress(Py4JError, OSError):  # a Java that is gone needs no stopping
                     spark.stop()
 
@@ -198,6 +199,7 @@ def _stop_at_once(process: Process) -> None:
     """
     process.terminate()
     _end(process)
+    logging.disable(logging.CRITICAL)  # Py4J logs what it was doing, with its stack
     raise KeyboardInterrupt
 
 
