@@ -1,7 +1,7 @@
-"""The same commands on a real standalone cluster: one master, two workers, on loopback."""
+"""The same work on a real standalone cluster: one master, two workers, on loopback."""
 
+import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,27 +9,29 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
-
 from support.cluster import HOST, standalone_cluster
 from support.quotes import HEADER, csv_rows, write_lines
+from support.traces import make_scenario
 
 OCTOPIS = Path(sys.executable).with_name("octopis")
+ALGORITHMS = ("snr", "dnr", "bid")
 
-WHERE = """
-import sys
-from octopis.pipeline.session import open_spark
+PROGRAM = """
+import json, sys
 import pyarrow as pa
+from octopis.cli.main import app
+from octopis.pipeline.session import open_spark
 
 def tell(batches):
     import octopis
     for batch in batches:
         yield pa.RecordBatch.from_pydict({"file": [octopis.__file__], "python": [sys.executable]})
 
-with open_spark(sys.argv[1]) as spark:
+with open_spark(sys.argv[1]) as spark:  # commands use the session that is there
+    app(["workload", "truth", "s", "--json"], standalone_mode=False)
+    app(["sweep", "runs.toml", "--out", "runs", "--json"], standalone_mode=False)
     rows = spark.range(0, 4, 1, 4).mapInArrow(tell, "file string, python string").collect()
-    for row in rows:
-        print(row["file"], row["python"])
+    print(json.dumps([row.asDict() for row in rows]))
 """
 
 
@@ -39,45 +41,47 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-def run(master: str, folder: Path, *words: str) -> str:
-    environment = {**os.environ, "SPARK_LOCAL_IP": HOST}
+def run(folder: Path, *words: str) -> list:
+    """Run a program; return the JSON values that it prints."""
     done = subprocess.run(
-        [*words, *([] if "-c" in words else ["--master", master])],
+        words,
         cwd=folder,
-        env=environment,
+        env={**os.environ, "SPARK_LOCAL_IP": HOST},
         capture_output=True,
         text=True,
         check=False,
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    values, at, decoder = [], 0, json.JSONDecoder()
+    text = done.stdout.strip()
+    while at < len(text):
+        value, end = decoder.raw_decode(text, at)
+        values.append(value)
+        at = end + len(text[end:]) - len(text[end:].lstrip())
+    return values
 
 
-def test_package_travels_and_workers_run_the_drivers_interpreter(master: str, tmp_path: Path):
-    told = run(master, tmp_path, sys.executable, "-c", WHERE, master)
-    lines = [line.split() for line in told.splitlines()]
-    assert len(lines) == 4
-    assert all("octopis.zip" in file for file, _ in lines)
-    assert {python for _, python in lines} == {sys.executable}
-
-
-def test_ingest_truth_and_a_sweep_run_on_the_cluster(
-    master: str, tmp_path: Path, octopis, spark: SparkSession
-):
+def test_ingest_runs_on_the_cluster(master: str, tmp_path: Path):
     write_lines(tmp_path / "quotes.csv", HEADER, *csv_rows(days=4), "2023-01-02,S000,x,1,1,1,1")
-    told = run(master, tmp_path, str(OCTOPIS), "workload", "ingest", "quotes.csv", "--out", "q")
-    assert re.search(r"quarantined +1\b", told)
-    octopis("sim", "example", "--out", str(tmp_path / "s"), "--notifications", "5")
-    run(master, tmp_path, str(OCTOPIS), "workload", "truth", "s")
-    write_lines(
-        tmp_path / "runs.toml", "[[runs]]", 'scenario = "s"', 'algorithm = ["snr", "dnr", "bid"]'
-    )
-    told = run(master, tmp_path, str(OCTOPIS), "sweep", "runs.toml", "--out", "runs")
-    assert "3 done" in told
-    pairs = pq.read_table(tmp_path / "s" / "truth" / "pairs.parquet")
-    for algorithm in ("snr", "dnr", "bid"):
-        deliveries = pq.read_table(tmp_path / "runs" / f"s-{algorithm}" / "deliveries.parquet")
-        assert len(deliveries) == len(pairs) > 0
-    quotes = spark.read.parquet(str(tmp_path / "q" / "quotes.parquet"))
-    assert quotes.count() == 20
+    words = ("workload", "ingest", "quotes.csv", "--out", "q", "--master", master, "--json")
+    (report,) = run(tmp_path, str(OCTOPIS), *words)
+    assert (report["read"], report["accepted"], report["quarantined"]) == (21, 20, 1)
+    assert pq.read_table(tmp_path / "q" / "quotes.parquet").num_rows == 20
+
+
+def test_truth_and_a_sweep_run_on_the_cluster_with_the_package_that_was_sent(
+    master: str, tmp_path: Path
+):
+    make_scenario(tmp_path / "s")
+    listed = ", ".join(f'"{name}"' for name in ALGORITHMS)
+    write_lines(tmp_path / "runs.toml", "[[runs]]", 'scenario = "s"', f"algorithm = [{listed}]")
+    truth, runs, told = run(tmp_path, sys.executable, "-c", PROGRAM, master)
+    assert {each["state"] for each in runs} == {"done"}
+    assert truth["pairs"] > 0
+    for name in ALGORITHMS:
+        deliveries = pq.read_table(tmp_path / "runs" / f"s-{name}" / "deliveries.parquet")
+        assert len(deliveries) == truth["pairs"]
+    assert len(told) == 4
+    assert all("octopis.zip" in each["file"] for each in told)
+    assert {each["python"] for each in told} == {sys.executable}

@@ -13,7 +13,8 @@ from octopis.pipeline.synthetic import synthetic_quotes
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_selectivity_on_held_back_rows(spark: SparkSession, seed: int):
-    rows = shuffled(synthetic_quotes(spark, seed, 70), seed).select(*QUOTES.fieldNames()).toArrow()
+    quotes = shuffled(synthetic_quotes(spark, seed, 70), seed)
+    rows = quotes.orderBy("number").select(*QUOTES.fieldNames()).toArrow()
     size = sample_size(len(rows), 0.02)
     texts = filter_texts(spark, rows[:size], 300, 0.02, seed).toArrow().column("filter").to_pylist()
     index: BitsetIndex[int, int] = BitsetIndex()

@@ -13,8 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from octopis.pipeline.folders import new_folder
-from octopis.pipeline.notifications import notifications, numbered, write_single_file
-from octopis.pipeline.schemas import QUOTES
+from octopis.pipeline.notifications import notifications, write_single_file
 from octopis.pipeline.subscriptions import filter_texts, sample_size, shuffled
 from octopis.workload import folder as files
 from octopis.workload.clients import Clients, attribute_types
@@ -42,21 +41,16 @@ def build(spark: SparkSession, quotes: DataFrame, plan: Plan, out: Path) -> Buil
         count, whole = quotes.count(), ordered.count()
         sampled = sample_size(whole, plan.selectivity)
         with new_folder(out) as folder:
-            sample = ordered.limit(sampled).select(*QUOTES.fieldNames()).toArrow()
+            sample = ordered.where(F.col("number") < sampled).orderBy("number").toArrow()
             texts = filter_texts(spark, sample, plan.subscribers, plan.selectivity, plan.seed)
             clients = Clients(plan)
             rows = texts.orderBy("number").toArrow()
             subscriptions = clients.subscriptions(rows.column("filter").to_pylist())
             pq.write_table(subscriptions, folder / files.SUBSCRIPTIONS, compression="zstd")
             pq.write_table(clients.publishers(), folder / files.PUBLISHERS, compression="zstd")
-            held_back = numbered(ordered).where(F.col("number") >= sampled)
-            published = notifications(
-                spark,
-                plan,
-                clients,
-                held_back.withColumn("number", (F.col("number") - sampled).cast("long")),
-                whole - sampled,
-            )
+            held_back = ordered.withColumn("number", F.col("number") - sampled)
+            held_back = held_back.where(F.col("number") >= 0)
+            published = notifications(spark, plan, clients, held_back, whole - sampled)
             parts = folder / "parts"
             target = folder / files.NOTIFICATIONS
             write_single_file(published, parts, target, attribute_types(plan))

@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from octopis.errors import OperationFailed
 
 _OURS = re.compile(r"^octopis\.errors\.\w+: (.+)$", re.MULTILINE)
+_PYTHON = re.compile(r"^((?!java|org|scala)[A-Za-z_][\w.]*(?:Error|Exception): .+)$", re.MULTILINE)
 _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+: )?(.+)$", re.MULTILINE)
 _LENGTH_MAX = 300
 
@@ -24,13 +25,16 @@ def plain_errors() -> Iterator[None]:
 
 
 def sentence(failure: Exception) -> str:
-    """Return our own sentence from a worker, or the deepest cause that Java gives."""
+    """Return our own sentence from a worker, or a worker's last, or the deepest cause of Java."""
     text = str(failure)
     if isinstance(failure, Py4JJavaError):
         text = f"{failure.java_exception}\n{text}"
     ours = _OURS.findall(text)
     if ours:
         return str(ours[-1])
+    from_workers = _PYTHON.findall(text) if "Python worker" in text else []
+    if from_workers:
+        return str(from_workers[-1])
     causes = _CAUSE.findall(text)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     found = str(causes[-1] if causes else (lines or [type(failure).__name__])[0])

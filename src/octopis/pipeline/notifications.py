@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from octopis.pipeline.schemas import QUOTES
@@ -14,12 +14,6 @@ from octopis.workload.plan import Plan
 from octopis.workload.tables import NOTIFICATION_COLUMNS
 
 ROW_GROUP = 65_536
-
-
-def numbered(shuffled_quotes: DataFrame) -> DataFrame:
-    """Number the quotes from 0 in their shuffled order."""
-    in_order = Window.orderBy("shuffle", "symbol", "date")
-    return shuffled_quotes.withColumn("number", F.row_number().over(in_order) - F.lit(1))
 
 
 def notifications(

@@ -114,6 +114,7 @@ def _connect(remote: str) -> Iterator[SparkSession]:
     if find_spec("grpc") is None:
         hint = "Spark Connect needs more: pip install 'octopis[connect]'"
         raise SparkUnavailable(f"cannot reach Spark at {remote}: {hint}")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # for a server that starts right here
     try:
         spark = SparkSession.builder.remote(remote).getOrCreate()
     except (PySparkException, ImportError) as failure:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from octopis.errors import InvalidConfiguration
@@ -29,10 +29,11 @@ _TRIES = 500
 
 
 def shuffled(quotes: DataFrame, seed: int) -> DataFrame:
-    """Put the quotes that have all ten attributes into an order that depends on the seed alone."""
-    whole = quotes.dropna().select(*QUOTES.fieldNames())
-    return whole.withColumn("shuffle", F.xxhash64(F.lit(seed), "symbol", "date")).orderBy(
-        "shuffle", "symbol", "date"
+    """Number the quotes that have all ten attributes, in an order that the seed alone decides."""
+    in_order = Window.orderBy(F.xxhash64(F.lit(seed), "symbol", "date"), "symbol", "date")
+    number = (F.row_number().over(in_order) - 1).cast("long")
+    return (
+        quotes.dropna().select("*", number.alias("number")).select("number", *QUOTES.fieldNames())
     )
 
 

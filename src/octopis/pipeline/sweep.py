@@ -11,6 +11,7 @@ Started again, a sweep does what is not done yet, and tries anew what failed.
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -22,11 +23,14 @@ from octopis.errors import InvalidConfiguration, OctopisError, OperationFailed
 from octopis.pipeline.folders import new_folder
 from octopis.pipeline.runs import Run, RunTable
 from octopis.pipeline.session import ship
+from octopis.routing import Algorithm
 from octopis.simulator.run import run as run_scenario
 from octopis.trace import Level, read_summary
 from octopis.trace.summary import FILE as SUMMARY
 from octopis.workload.example import write_example
 from octopis.workload.folder import DOCUMENT, read_scenario
+from octopis.workload.plan import Plan
+from octopis.workload.scenario import RoutingOptions
 
 SCENARIOS = "scenarios"
 FAILED = "failed"
@@ -112,9 +116,8 @@ def scenario_folder(run: Run, out: Path) -> Path:
 
 def make_scenario(run: Run, out: Path) -> None:
     """Make the scenario of a run's plan."""
-    assert run.plan is not None
     with new_folder(scenario_folder(run, out)) as folder:
-        write_example(run.plan, folder)
+        write_example(_shared_plan(run), folder)
 
 
 def simulate(run: Run, level: Level, out: Path) -> None:
@@ -170,7 +173,22 @@ def _guarded(work: Callable[[Run], None], run: Run) -> str:
 
 
 def _has_scenario(out: Path, run: Run) -> bool:
-    return (scenario_folder(run, out) / DOCUMENT).exists()
+    """Tell whether a run's scenario is made; raise InvalidConfiguration where it is another."""
+    document = scenario_folder(run, out) / DOCUMENT
+    if not document.exists():
+        return False
+    if document.read_text(encoding="utf-8") != _shared_plan(run).document():
+        raise InvalidConfiguration(
+            f"{document.parent} holds another scenario of that name: "
+            "remove it, or choose another folder"
+        )
+    return True
+
+
+def _shared_plan(run: Run) -> Plan:
+    """Return the plan without its algorithm, which each run sets for itself."""
+    assert run.plan is not None
+    return replace(run.plan, routing=RoutingOptions(Algorithm.SNR))
 
 
 def _report(

@@ -16,6 +16,11 @@ def test_deepest_cause_of_java_is_found():
     assert sentence(PySparkException(text)) == "disk is full"
 
 
+def test_fault_in_a_worker_is_found():
+    text = "An exception was thrown from the Python worker:\nTraceback\nKeyError: 'x'\n\tat java.Y"
+    assert sentence(PySparkException(text)) == "KeyError: 'x'"
+
+
 def test_long_sentences_are_cut():
     assert len(sentence(PySparkException("x" * 1000))) < 310
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from octopis.pipeline.notifications import notifications, numbered, write_single_file
+from octopis.pipeline.notifications import notifications, write_single_file
 from octopis.pipeline.subscriptions import shuffled
 from octopis.pipeline.synthetic import synthetic_quotes
 from octopis.workload.clients import Clients, attribute_types
@@ -17,7 +17,7 @@ SCHEMA = "publisher string, sequence long, intended_ns long, attributes struct<x
 
 def test_publishers_take_turns_with_the_quotes_and_start_again(spark: SparkSession):
     plan = small_plan(publishers=2, notifications_each=4, high_rate_notifications=3)
-    quotes = numbered(shuffled(synthetic_quotes(spark, 1, 2), 1)).where("number < 5")
+    quotes = shuffled(synthetic_quotes(spark, 1, 2), 1).where("number < 5")
     rows = notifications(spark, plan, Clients(plan), quotes, 5).collect()
     times = [row["intended_ns"] for row in rows]
     assert times == sorted(times)

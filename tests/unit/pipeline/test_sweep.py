@@ -80,6 +80,17 @@ def test_folder_with_another_run_of_that_name_is_refused(spark: SparkSession, tm
         sweep(spark, runs, tmp_path / "out")
 
 
+def test_scenario_that_is_another_of_that_name_is_refused(spark: SparkSession, tmp_path: Path):
+    runs = table(tmp_path, f'[[runs]]\nalgorithm = "snr"\n{SIZES}')
+    sweep(spark, runs, tmp_path / "out")
+    shutil.rmtree(tmp_path / "out" / runs.runs[0].name)
+    document = next((tmp_path / "out" / "scenarios").glob("*/scenario.toml"))
+    changed = document.read_text(encoding="utf-8").replace("window_ms = 50", "window_ms = 40")
+    document.write_text(changed, encoding="utf-8")
+    with pytest.raises(InvalidConfiguration, match="holds another scenario of that name"):
+        sweep(spark, runs, tmp_path / "out")
+
+
 def test_folder_that_cannot_be_written_is_named(spark: SparkSession, tmp_path: Path):
     (tmp_path / "file").touch()
     runs = table(tmp_path, f'[[runs]]\nalgorithm = "snr"\n{SIZES}')
