@@ -22,6 +22,9 @@ OctopisError                      something went wrong; the message says what, w
     ├── ProtocolError             the other side of a connection does not keep to the protocol
     ├── ConnectionFailed          a broker cannot be reached, or does not take us in
     │   └── ConnectionLost        ... any more: what was under way may or may not have arrived
+    ├── SparkUnavailable          no Spark can be had: no Java, no cluster there
+    ├── SweepFailed               some runs of a sweep failed; the others are done
+    ├── DeliveriesWrong           a trace does not hold what the ground truth asks for
     └── LawViolated               a simulated run did what no run may do: a fault in OctopiS
 
 Programmer faults are assertions, not errors from this tree.
@@ -56,6 +59,27 @@ class InvalidInput(OctopisError):
 
 class OperationFailed(OctopisError):
     """The input was right, but the work could not be done."""
+
+
+class SparkUnavailable(OperationFailed):
+    """No Spark can be had on this machine or at this address."""
+
+
+class SweepFailed(OperationFailed):
+    """Some runs of a sweep failed. Their errors are written down, and the others are done."""
+
+    def __init__(self, failed: tuple[str, ...], total: int, example: str) -> None:
+        super().__init__(f"{len(failed)} of {total} runs failed; {failed[0]}: {example}")
+        self.failed = failed
+
+
+class DeliveriesWrong(OperationFailed):
+    """A trace does not hold exactly what the ground truth asks for."""
+
+    def __init__(self, trace: str, faults: dict[str, int]) -> None:
+        told = ", ".join(f"{count:,} {fault}" for fault, count in faults.items() if count)
+        super().__init__(f"the deliveries of {trace} are wrong: {told}")
+        self.faults = faults
 
 
 class LawViolated(OperationFailed):

@@ -19,6 +19,7 @@ ROOMS = (
     "workload",
     "simulator",
     "live",
+    "pipeline",
 )
 
 

@@ -29,15 +29,10 @@ class BruteForce:
             for name, values in self._values.items()
         }
         for number, wanted in enumerate(filters):
-            (terms,) = spread(wanted.tree) or ()
-            for term in terms:
-                assert isinstance(term, ValueTerm)
-                ((low, high),) = term.values.intervals()
-                assert low is not None
-                assert high is not None
-                ranks = self._values[term.attribute]
-                self._lows[term.attribute][number] = bisect_left(ranks, low[0])
-                self._highs[term.attribute][number] = bisect_right(ranks, _last(high)) - 1
+            for name, (low, high) in bounds(wanted).items():
+                ranks = self._values[name]
+                self._lows[name][number] = bisect_left(ranks, low)
+                self._highs[name][number] = bisect_right(ranks, high) - 1
 
     def matches(self, batch: Batch) -> list[Integers]:
         """Return the numbers of the filters that match each notification."""
@@ -49,6 +44,19 @@ class BruteForce:
                 found &= (lows <= rank) & (rank <= self._highs[name])
             answers.append(np.flatnonzero(found))
         return answers
+
+
+def bounds(wanted: Filter) -> dict[str, tuple[Value, Value]]:
+    """Return the first and last value of each attribute that a filter of plain ranges takes."""
+    (terms,) = spread(wanted.tree) or ()
+    found = {}
+    for term in terms:
+        assert isinstance(term, ValueTerm)
+        ((low, high),) = term.values.intervals()
+        assert low is not None
+        assert high is not None
+        found[term.attribute] = low[0], _last(high)
+    return found
 
 
 def _last(high: Cut) -> Value:

@@ -7,13 +7,21 @@ from typing import Annotated
 
 import typer
 
-from octopis.benchmarks import broker, calibration, machine, matching, routing, simulator
+from octopis.benchmarks import (
+    broker,
+    calibration,
+    machine,
+    matching,
+    pipeline,
+    routing,
+    simulator,
+)
 from octopis.cli import output
 from octopis.errors import InvalidConfiguration
 from octopis.workload.costs import format_profile
 
 app = typer.Typer(
-    help="Measure OctopiS on this machine: matching, routing, simulator, broker.",
+    help="Measure OctopiS on this machine: matching, routing, simulator, broker, pipeline.",
     no_args_is_help=True,
 )
 SeedOption = Annotated[int, typer.Option(help="Seed of the workload.")]
@@ -149,6 +157,31 @@ def bench_simulator(
             )
             for case, figures in measured
         ],
+        caption=machine.describe(),
+    )
+
+
+@app.command(name="pipeline")
+def bench_pipeline(
+    scale: Annotated[
+        float, typer.Option(min=0.001, max=1, help="A share of the full size, to try it out.")
+    ] = 1.0,
+    seed: SeedOption = 1,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Measure the data pipeline on Spark: ingest, ground truth, metrics, sweep, on 2 cores."""
+    figures = []
+    for figure in pipeline.run(scale, seed):
+        sys.stderr.write(f"measured {figure.what}\n")
+        figures.append(figure)
+    if as_json:
+        rows = [asdict(figure) for figure in figures]
+        output.print_json({"machine": machine.describe(), "seed": seed, "figures": rows})
+        return
+    output.print_table(
+        "Pipeline (the start of Spark is not counted)",
+        ("what", "size", "figure", "unit", "target"),
+        [(each.what, each.size, each.value, each.unit, each.target) for each in figures],
         caption=machine.describe(),
     )
 

@@ -7,7 +7,21 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from octopis.cli import bench, broker, demo, output, overlay, pub, route, sim, sub, topology
+from octopis.cli import (
+    bench,
+    broker,
+    demo,
+    output,
+    overlay,
+    pub,
+    route,
+    sim,
+    sub,
+    sweep,
+    topology,
+    trace,
+    workload,
+)
 from octopis.cli import filter as filters
 from octopis.errors import OctopisError
 from octopis.version import __version__
@@ -23,7 +37,10 @@ Start with [bold]octopis demo[/bold], then look around:
   [cyan]octopis overlay[/cyan]    live brokers on this machine: up, status, down, play, config
   [cyan]octopis broker[/cyan]     one live broker in the foreground, for one broker per machine: run
   [cyan]octopis pub[/cyan], [cyan]sub[/cyan]   publish and subscribe from the shell
-  [cyan]octopis bench[/cyan]      measure: matching, routing, simulator, broker
+  [cyan]octopis workload[/cyan]   scenarios from real quotes, on Spark: ingest, build, truth
+  [cyan]octopis sweep[/cyan]      many simulations at once, on Spark
+  [cyan]octopis trace[/cyan]      what runs have left behind, on Spark: metrics, check
+  [cyan]octopis bench[/cyan]      measure: matching, routing, simulator, broker, pipeline
 
 Each command explains itself with --help.
 """
@@ -47,6 +64,9 @@ app.add_typer(overlay.app, name="overlay")
 app.add_typer(broker.app, name="broker")
 app.command(name="pub")(pub.pub)
 app.command(name="sub")(sub.sub)
+app.add_typer(workload.app, name="workload")
+app.command(name="sweep")(sweep.sweep)
+app.add_typer(trace.app, name="trace")
 app.add_typer(bench.app, name="bench")
 app.command(name="demo")(demo.demo)
 

@@ -2,7 +2,6 @@
 
 import re
 import sys
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -10,7 +9,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from octopis.cli import output
+from octopis.cli import options, output
 from octopis.cli.sim_output import print_moments, print_summary, progress_bar
 from octopis.cli.topology import load
 from octopis.errors import InvalidConfiguration, LawViolated
@@ -18,7 +17,6 @@ from octopis.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
 from octopis.simulator.replay import moments_before, read_evidence
 from octopis.simulator.run import run
 from octopis.trace import Level
-from octopis.workload.costs import Profile, parse_profile, profile_named
 from octopis.workload.example import Plan, write_example
 from octopis.workload.folder import Scenario, read_scenario
 from octopis.workload.scenario import CutLink, QueueOptions, RoutingOptions, SlowLink
@@ -38,30 +36,18 @@ def example(  # noqa: PLR0913, PLR0917 - each is an option of the command
     out: Annotated[Path, typer.Option(help="The folder to write; new or empty.")] = Path(
         "out/scenario"
     ),
-    topology: Annotated[
-        str, typer.Option(help="A name from `octopis topology list`, or a TOML file.")
-    ] = "figure-3",
-    algorithm: Annotated[Algorithm, typer.Option(help="How brokers route.")] = Algorithm.SNR,
-    profile: Annotated[
-        str,
-        typer.Option(
-            help="What work costs: paper (its 35 machines), octopis (ours), or a TOML file of "
-            "`octopis bench calibrate`."
-        ),
-    ] = "paper",
-    subscribers: Annotated[int, typer.Option(help="Clients with one subscription each.")] = 100,
-    publishers: Annotated[int, typer.Option(help="Clients that publish stock quotes.")] = 10,
-    notifications: Annotated[int, typer.Option(help="How many each publisher sends.")] = 100,
-    per_minute: Annotated[float, typer.Option(help="How many it sends in a minute.")] = 60,
-    high_rate: Annotated[
-        int, typer.Option(help="Notifications of one high-rate publisher; 0 for none.")
-    ] = 0,
-    high_rate_per_minute: Annotated[float, typer.Option(help="Its rate.")] = 100_000,
-    congestion_threshold: Annotated[
-        float, typer.Option(help="tau: above it a queue is congested.")
-    ] = CONGESTION_THRESHOLD,
-    window_ms: Annotated[float, typer.Option(help="t_w: queues are watched over it.")] = WINDOW_MS,
-    queue_capacity: Annotated[int, typer.Option(help="Messages in an output queue.")] = 100_000,
+    topology: options.Topology = "figure-3",
+    algorithm: options.HowToRoute = Algorithm.SNR,
+    profile: options.CostProfile = "paper",
+    subscribers: options.Subscribers = 100,
+    publishers: options.Publishers = 10,
+    notifications: options.NotificationsEach = 100,
+    per_minute: options.PerMinute = 60,
+    high_rate: options.HighRate = 0,
+    high_rate_per_minute: options.HighRatePerMinute = 100_000,
+    congestion_threshold: options.CongestionThreshold = CONGESTION_THRESHOLD,
+    window_ms: options.WindowMs = WINDOW_MS,
+    queue_capacity: options.QueueCapacity = 100_000,
     slow: Annotated[
         list[str] | None,
         typer.Option(help="A slow link, SOURCE:TARGET:FACTOR:BEGIN_MS:END_MS."),
@@ -70,14 +56,14 @@ def example(  # noqa: PLR0913, PLR0917 - each is an option of the command
         list[str] | None,
         typer.Option(help="A link that is down for a while, SOURCE:TARGET:BEGIN_MS:END_MS."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same scenario.")] = 1,
+    seed: options.Seed = 1,
 ) -> None:
     """Write a scenario of stock quotes: subscribers of 2% of them, placed at random."""
     plan = Plan(
         routing=RoutingOptions(algorithm, congestion_threshold, window_ms),
         name=out.resolve().name,
         topology=load(topology),
-        profile=_profile(profile),
+        profile=options.load_profile(profile),
         queues=QueueOptions(queue_capacity),
         faults=(*map(_slow_link, slow or ()), *map(_cut_link, cut or ())),
         subscribers=subscribers,
@@ -111,7 +97,9 @@ def run_scenario(  # noqa: PLR0913, PLR0917 - each is an option of the command
     as_json: output.JsonFlag = False,
 ) -> None:
     """Run a scenario in virtual time and leave its trace."""
-    loaded = _with_algorithm(read_scenario(scenario), algorithm)
+    loaded = read_scenario(scenario)
+    if algorithm is not None:
+        loaded = loaded.with_algorithm(algorithm)
     folder = out or _usual_folder(loaded)
     try:
         with progress_bar() as progress:
@@ -149,7 +137,7 @@ def replay(
     folder = scenario or Path(evidence.scenario)
     if not folder.exists():
         raise InvalidConfiguration(f"the scenario is no longer in {folder}: say --scenario PATH")
-    loaded = _with_algorithm(read_scenario(folder), evidence.algorithm)
+    loaded = read_scenario(folder).with_algorithm(evidence.algorithm)
     if loaded.digest != evidence.scenario_digest:
         raise InvalidConfiguration(f"{loaded.folder} is not the scenario that was run: it differs")
     with TemporaryDirectory() as parent:
@@ -177,19 +165,6 @@ def _usual_folder(scenario: Scenario) -> Path:
     document = scenario.document
     name = re.sub(r"[^\w.-]+", "-", document.scenario.name).strip(".-") or "scenario"
     return Path("out/sim") / f"{name}-{document.routing.algorithm.value}"
-
-
-def _with_algorithm(scenario: Scenario, algorithm: Algorithm | None) -> Scenario:
-    if algorithm is None:
-        return scenario
-    routing = msgspec.structs.replace(scenario.document.routing, algorithm=algorithm)
-    return replace(scenario, document=msgspec.structs.replace(scenario.document, routing=routing))
-
-
-def _profile(name: str) -> Profile:
-    if name.endswith(".toml"):
-        return parse_profile(output.read_text(Path(name)), name)
-    return profile_named(name)
 
 
 def _slow_link(text: str) -> SlowLink:

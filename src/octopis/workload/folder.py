@@ -1,15 +1,17 @@
 """A scenario on disk: one folder with a TOML document and three Parquet tables."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from octopis.errors import InvalidConfiguration
+from octopis.routing import Algorithm
 from octopis.topology import NamedTopology
 from octopis.trace.new_folder import new_folder
 from octopis.workload import publications, tables
@@ -36,6 +38,16 @@ class Scenario:
     def publications(self) -> Iterator[publications.Publications]:
         """Yield the notifications, batch by batch."""
         return publications.read_publications(self.folder / NOTIFICATIONS, self.publishers)
+
+    def with_algorithm(self, algorithm: Algorithm) -> "Scenario":
+        """Return the scenario routed by another algorithm; its tables stay the same."""
+        routing = msgspec.structs.replace(self.document.routing, algorithm=algorithm)
+        document = msgspec.structs.replace(self.document, routing=routing)
+        return replace(self, document=document)
+
+    def notification_schema(self) -> pa.Schema:
+        """Return the columns of the notifications table."""
+        return publications.notification_schema(self.folder / NOTIFICATIONS)
 
     @cached_property
     def digest(self) -> str:

@@ -33,23 +33,26 @@ def wants_feed() -> str:
 
 def ticks(count: int, random: np.random.Generator) -> list[dict[str, Value]]:
     """Return the notifications of the feed, in order."""
-    prices = np.round(100 * np.exp(np.cumsum(random.normal(0, 1e-4, count))), 2).tolist()
-    sizes = random.integers(1, 1000, (3, count)).tolist()
-    venues = random.integers(0, len(_VENUES), count).tolist()
+    columns = tick_columns(count, random)
     return [
-        {
-            "feed": _NAME,
-            "tick": tick,
-            "bid": price - 0.01,
-            "ask": price + 0.01,
-            "bid_size": bid_size,
-            "ask_size": ask_size,
-            "last": price,
-            "last_size": last_size,
-            "venue": _VENUES[venue],
-            "session": "regular",
-        }
-        for tick, (price, bid_size, ask_size, last_size, venue) in enumerate(
-            zip(prices, *sizes, venues, strict=True)
-        )
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
     ]
+
+
+def tick_columns(count: int, random: np.random.Generator) -> dict[str, list[Value]]:
+    """Return the same in columns."""
+    prices = np.round(100 * np.exp(np.cumsum(random.normal(0, 1e-4, count))), 2)
+    bid_sizes, ask_sizes, last_sizes = random.integers(1, 1000, (3, count)).tolist()
+    venues = random.integers(0, len(_VENUES), count).tolist()
+    return {
+        "feed": [_NAME] * count,
+        "tick": list(range(count)),
+        "bid": (prices - 0.01).tolist(),
+        "ask": (prices + 0.01).tolist(),
+        "bid_size": bid_sizes,
+        "ask_size": ask_sizes,
+        "last": prices.tolist(),
+        "last_size": last_sizes,
+        "venue": [_VENUES[venue] for venue in venues],
+        "session": ["regular"] * count,
+    }

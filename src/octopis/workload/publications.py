@@ -17,6 +17,8 @@ from octopis.workload.tables import Publisher, check_time, opened
 COLUMNS = {"publisher": pa.string(), "sequence": pa.int64(), "intended_ns": pa.int64()}
 """Beside `attributes`, a struct of texts, numbers and booleans."""
 
+NOTIFICATION_COLUMNS = (*COLUMNS, "attributes")
+
 BATCH = 1024
 """Notifications that are read, and matched, together."""
 
@@ -32,12 +34,20 @@ class Publications(NamedTuple):
 
 def count_notifications(path: Path) -> int:
     """Return how many notifications there are, or raise InvalidConfiguration."""
+    notification_schema(path)
     with opened(path) as file:
-        for name in (*COLUMNS, "attributes"):
-            if name not in file.schema_arrow.names:
-                raise InvalidConfiguration(f"{path}: the column {name} is missing")
-        _check_attributes(file.schema_arrow.field("attributes").type, path)
         return int(file.metadata.num_rows)
+
+
+def notification_schema(path: Path) -> pa.Schema:
+    """Return the columns of the notifications, or raise InvalidConfiguration."""
+    with opened(path) as file:
+        schema = file.schema_arrow
+    for name in NOTIFICATION_COLUMNS:
+        if name not in schema.names:
+            raise InvalidConfiguration(f"{path}: the column {name} is missing")
+    _check_attributes(schema.field("attributes").type, path)
+    return pa.schema([schema.field(name) for name in NOTIFICATION_COLUMNS])
 
 
 def read_publications(path: Path, publishers: list[Publisher]) -> Iterator[Publications]:
@@ -50,7 +60,7 @@ def read_publications(path: Path, publishers: list[Publisher]) -> Iterator[Publi
     row = last_ns = 0
     with opened(path) as file:
         try:
-            for batch in file.iter_batches(BATCH, columns=[*COLUMNS, "attributes"]):
+            for batch in file.iter_batches(BATCH, columns=list(NOTIFICATION_COLUMNS)):
                 columns = [_cast(batch, name, kind, path) for name, kind in COLUMNS.items()]
                 for name, sequence, time_ns in zip(*columns, strict=True):
                     where = f"{path}, row {row}"
@@ -65,7 +75,8 @@ def read_publications(path: Path, publishers: list[Publisher]) -> Iterator[Publi
                     last_ns = check_time(time_ns, "intended_ns", where)
                     last_sequences[name] = sequence
                     row += 1
-                attributes = _attributes(batch.column("attributes"), path, row - len(batch))
+                _check_finite(batch.column("attributes"), path, row - len(batch))
+                attributes = attributes_of(batch.column("attributes"))
                 yield Publications(
                     [numbers[name] for name in columns[0]], columns[1], columns[2], attributes
                 )
@@ -100,20 +111,23 @@ def _check_attributes(kind: pa.DataType, path: Path) -> None:
             )
 
 
-def _attributes(column: pa.StructArray, path: Path, first_row: int) -> list[dict[str, Value]]:
-    names = [field.name for field in column.type]
-    children = column.flatten()
-    for name, child in zip(names, children, strict=True):
+def _check_finite(column: pa.StructArray, path: Path, first_row: int) -> None:
+    for field, child in zip(column.type, column.flatten(), strict=True):
         if pa.types.is_floating(child.type):
             bad = pc.index(pc.is_finite(child), False).as_py()
             if bad >= 0:
                 raise InvalidConfiguration(
-                    f"{path}, row {first_row + bad}: {name} is {child[bad]}, which compares with "
-                    f"nothing: leave it empty"
+                    f"{path}, row {first_row + bad}: {field.name} is {child[bad]}, which compares "
+                    f"with nothing: leave it empty"
                 )
+
+
+def attributes_of(column: pa.StructArray) -> list[dict[str, Value]]:
+    """Return the attributes of each notification; nulls are absent."""
+    names = [field.name for field in column.type]
     if not names:
         return [{} for _ in range(len(column))]
     return [
         {name: value for name, value in zip(names, row, strict=True) if value is not None}
-        for row in zip(*(child.to_pylist() for child in children), strict=True)
+        for row in zip(*(child.to_pylist() for child in column.flatten()), strict=True)
     ]

@@ -9,15 +9,11 @@ from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from octopis.filters import Filter
-from octopis.filters.terms import ValueTerm
-from octopis.filters.tree import conjunction
-from octopis.filters.values import between, cut_after, cut_before, kind_of
 from octopis.model import Value
+from octopis.workload.ranges import RangeFilters
 
-Floats = npt.NDArray[np.float64]
 SYMBOLS = 500
 SAMPLE = 5_000
 
@@ -27,19 +23,14 @@ class StockWorkload:
 
     def __init__(self, seed: int, selectivity: float = 0.02) -> None:
         self._random = np.random.default_rng(seed)
-        self._selectivity = selectivity
-        self.columns = self._quotes(days=120)
+        self.columns = _quotes(self._random, days=120)
         self.names = list(self.columns)
-        rows = len(self.columns["symbol"])
-        chosen = self._random.permutation(rows)
-        self._sample = {
+        chosen = self._random.permutation(len(self.columns["symbol"]))
+        sample = {
             name: [values[index] for index in chosen[:SAMPLE]]
             for name, values in self.columns.items()
         }
-        self._orders = {
-            name: np.array(sorted(range(SAMPLE), key=values.__getitem__))
-            for name, values in self._sample.items()
-        }
+        self._ranges = RangeFilters(sample, selectivity)
         self._shuffled = chosen[SAMPLE:]
 
     def notifications(self, count: int) -> list[dict[str, Value]]:
@@ -49,56 +40,33 @@ class StockWorkload:
 
     def filters(self, count: int) -> list[Filter]:
         """Return `count` filters of 2 to 4 ranges each."""
-        return [self._filter() for _ in range(count)]
-
-    def _filter(self) -> Filter:
-        terms = int(self._random.integers(2, 5))
-        picks = self._random.permutation(len(self.names))[:terms]
-        share = self._selectivity ** (1 / terms)
-        wanted = int(SAMPLE * self._selectivity)
-        left = np.ones(SAMPLE, np.bool_)
-        ranges = []
-        for step, pick in enumerate(picks.tolist()):
-            name = self.names[pick]
-            order = self._orders[name]
-            if step == terms - 1:  # fit the last range to what the others leave
-                order = order[left[order]]
-            size = wanted if step == terms - 1 else int(SAMPLE * share)
-            start = int(self._random.integers(0, max(1, len(order) - size + 1)))
-            window = order[start : start + size]
-            if not len(window):  # the ranges so far exclude each other: draw anew
-                return self._filter()
-            inside = np.zeros(SAMPLE, np.bool_)
-            inside[window] = True
-            left &= inside
-            values = self._sample[name]
-            ranges.append(_range(name, values[window[0]], values[window[-1]]))
-        return Filter(conjunction(ranges))
-
-    def _quotes(self, days: int) -> dict[str, list[Any]]:
-        draw = self._random
-        market = draw.normal(0, 0.01, (days, 1))
-        steps = 0.6 * market + draw.normal(0, 0.015, (days, SYMBOLS))
-        close = draw.lognormal(4, 0.8, SYMBOLS) * np.exp(np.cumsum(steps, axis=0))
-        opening = close * np.exp(draw.normal(0, 0.008, close.shape))
-        high = np.maximum(opening, close) * (1 + draw.exponential(0.006, close.shape))
-        low = np.minimum(opening, close) * (1 - draw.exponential(0.006, close.shape))
-        volume = draw.lognormal(13, 1.2, close.shape).astype(np.int64)
-        change = 100 * (close / opening - 1)
-        spread = 100 * (high - low) / low
-        first = date(2023, 1, 2)
-        dates = [(first + timedelta(days=day)).isoformat() for day in range(days)]
-        prices = {"open": opening, "high": high, "low": low, "close": close}
-        return {
-            "symbol": [f"S{number:03d}" for number in range(SYMBOLS)] * days,
-            "date": [day for day in dates for _ in range(SYMBOLS)],
-            **{name: np.round(price, 2).ravel().tolist() for name, price in prices.items()},
-            "volume": volume.ravel().tolist(),
-            "change_percent": np.round(change, 3).ravel().tolist(),
-            "range_percent": np.round(spread, 3).ravel().tolist(),
-            "traded_value": np.round(close * volume, 0).ravel().tolist(),
-        }
+        return [self._ranges.draw(self._random).wanted for _ in range(count)]
 
 
-def _range(name: str, low: Value, high: Value) -> ValueTerm:
-    return ValueTerm(name, between(cut_before(low), cut_after(high), kind_of(low)))
+def daily_quotes(seed: int, days: int) -> dict[str, list[Any]]:
+    """Return one quote a day for each symbol, in columns; the same seed gives the same quotes."""
+    return _quotes(np.random.default_rng(seed), days)
+
+
+def _quotes(draw: np.random.Generator, days: int) -> dict[str, list[Any]]:
+    market = draw.normal(0, 0.01, (days, 1))
+    steps = 0.6 * market + draw.normal(0, 0.015, (days, SYMBOLS))
+    close = draw.lognormal(4, 0.8, SYMBOLS) * np.exp(np.cumsum(steps, axis=0))
+    opening = close * np.exp(draw.normal(0, 0.008, close.shape))
+    high = np.maximum(opening, close) * (1 + draw.exponential(0.006, close.shape))
+    low = np.minimum(opening, close) * (1 - draw.exponential(0.006, close.shape))
+    volume = draw.lognormal(13, 1.2, close.shape).astype(np.int64)
+    change = 100 * (close / opening - 1)
+    spread = 100 * (high - low) / low
+    first = date(2023, 1, 2)
+    dates = [(first + timedelta(days=day)).isoformat() for day in range(days)]
+    prices = {"open": opening, "high": high, "low": low, "close": close}
+    return {
+        "symbol": [f"S{number:03d}" for number in range(SYMBOLS)] * days,
+        "date": [day for day in dates for _ in range(SYMBOLS)],
+        **{name: np.round(price, 2).ravel().tolist() for name, price in prices.items()},
+        "volume": volume.ravel().tolist(),
+        "change_percent": np.round(change, 3).ravel().tolist(),
+        "range_percent": np.round(spread, 3).ravel().tolist(),
+        "traded_value": np.round(close * volume, 0).ravel().tolist(),
+    }

@@ -1,0 +1,143 @@
+"""`octopis bench pipeline`: the data pipeline on Spark in local mode, two cores."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pyspark.sql import SparkSession
+
+from octopis.benchmarks.made_trace import write_made_trace
+from octopis.benchmarks.naive_truth import naive_pairs
+from octopis.benchmarks.worker_memory import worker_memory
+from octopis.pipeline.build import build
+from octopis.pipeline.ingest import ingest, ingest_synthetic, read_quotes
+from octopis.pipeline.results import write_results
+from octopis.pipeline.runs import Run, RunTable
+from octopis.pipeline.session import open_spark
+from octopis.pipeline.sweep import sweep
+from octopis.pipeline.synthetic import DAYS
+from octopis.pipeline.truth import Oracle, pairs, read_notifications, write_truth
+from octopis.routing import Algorithm
+from octopis.topology import from_catalogue
+from octopis.trace import Level
+from octopis.workload.folder import read_scenario
+from octopis.workload.plan import Plan
+from octopis.workload.scenario import RoutingOptions
+from octopis.workload.stock import daily_quotes
+
+MASTER = "local[2]"
+SUBSCRIPTIONS = 10_000
+PUBLISHERS = 134
+NOTIFICATIONS_EACH = 1_000
+DELIVERIES = 20_000_000
+NAIVE_SHARE = 10
+RUNS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One thing measured; the target is what we set out to reach."""
+
+    what: str
+    size: str
+    value: float
+    unit: str
+    target: str = ""
+
+
+def run(scale: float, seed: int) -> Iterator[Figure]:
+    """Yield the figures one after the other, at a share of the full size."""
+    with TemporaryDirectory(prefix="octopis-bench-") as parent:
+        folder = Path(parent)
+        with open_spark(MASTER) as spark:
+            yield _ingest(spark, folder, scale, seed)
+            yield from _truth(spark, folder, scale, seed)
+            yield _metrics(spark, folder, scale, seed)
+        yield _sweep(folder, scale, seed)
+
+
+def _ingest(spark: SparkSession, folder: Path, scale: float, seed: int) -> Figure:
+    columns = daily_quotes(seed, max(2, round(DAYS * scale)))
+    names = ("date", "symbol", "open", "high", "low", "close", "volume")
+    lines = map(",".join, zip(*(map(str, columns[name]) for name in names), strict=True))
+    text = "\n".join([",".join(names), *lines])
+    (folder / "quotes.csv").write_text(text, encoding="utf-8")
+    took_s = _timed(lambda: ingest(spark, [folder / "quotes.csv"], folder / "ingested"))
+    return Figure("ingest", f"{len(columns['date']):,} rows", took_s, "s", "at most 15")
+
+
+def _truth(spark: SparkSession, folder: Path, scale: float, seed: int) -> Iterator[Figure]:
+    ingest_synthetic(spark, seed, DAYS if scale > 0.1 else 12, folder / "quotes")
+    plan = Plan(
+        routing=RoutingOptions(Algorithm.SNR),
+        topology=from_catalogue("paper"),
+        subscribers=round(SUBSCRIPTIONS * scale),
+        publishers=PUBLISHERS,
+        notifications_each=max(NAIVE_SHARE, round(NOTIFICATIONS_EACH * scale)),
+        seed=seed,
+    )
+    size = f"{plan.publishers * plan.notifications_each:,} x {plan.subscribers:,}"
+    quotes = read_quotes(spark, folder / "quotes")
+    took_s = _timed(lambda: build(spark, quotes, plan, folder / "s"))
+    yield Figure("workload", size, took_s, "s")
+    scenario = read_scenario(folder / "s")
+    with worker_memory() as peak:
+        took_s = _timed(lambda: write_truth(spark, scenario, folder / "truth"))
+    yield Figure("ground truth", size, took_s, "s", "at most 60")
+    yield Figure("ground truth, Python workers together", size, peak.mb, "MB", "at most 3,000")
+
+    # Both plans on the same tenth of the notifications, and only the pairs.
+    tenth = read_notifications(spark, scenario).where(f"sequence % {NAIVE_SHARE} = 0").persist()
+    tenth.count()
+    oracle = Oracle.of(scenario.subscribers)
+    written = folder / "ours.parquet"
+    ours_s = _timed(lambda: pairs(spark, tenth, oracle).write.parquet(str(written)))
+    naive = naive_pairs(spark, tenth, scenario.subscribers)
+    naive_s = _timed(lambda: naive.write.parquet(str(folder / "naive.parquet")))
+    count = spark.read.parquet(str(written)).count()
+    assert count == spark.read.parquet(str(folder / "naive.parquet")).count()
+    tenth.unpersist()
+    size = f"{count:,} pairs"
+    yield Figure("pairs by the index, a tenth", size, 1e6 * ours_s / count, "us per pair")
+    yield Figure("pairs by cross join, a tenth", size, 1e6 * naive_s / count, "us per pair")
+    yield Figure("cross join over index", size, naive_s / ours_s, "times", "at least 10")
+
+
+def _metrics(spark: SparkSession, folder: Path, scale: float, seed: int) -> Figure:
+    count = round(DELIVERIES * scale)
+    trace = write_made_trace(folder / "trace", count, seed)
+    took_s = _timed(lambda: write_results(spark, [trace], folder / "metrics"))
+    return Figure("metrics", f"{count:,} deliveries", took_s, "s", "at most 60")
+
+
+def _sweep(folder: Path, scale: float, seed: int) -> Figure:
+    plans = [
+        Plan(
+            routing=RoutingOptions(Algorithm.SNR),
+            name=f"run{number}",
+            topology=from_catalogue("paper"),
+            subscribers=max(50, round(3_000 * scale)),
+            publishers=100,
+            notifications_each=max(2, round(200 * scale)),
+            seed=seed,
+        )
+        for number in range(RUNS)
+    ]
+    runs = tuple(Run(f"{plan.name}-snr", Algorithm.SNR, None, plan) for plan in plans)
+    table = RunTable(runs, Level.DELIVERIES)
+    took_s = {}
+    for cores in (1, 2):
+        with open_spark(f"local[{cores}]") as spark:
+            spark.range(2).count()
+            took_s[cores] = _timed(partial(sweep, spark, table, folder / f"sweep{cores}"))
+    size = f"{RUNS} equal runs, {took_s[1]:.1f} s on 1 core, {took_s[2]:.1f} s on 2"
+    return Figure("sweep, 2 cores over 1", size, 100 * took_s[2] / took_s[1], "%", "at most 60")
+
+
+def _timed(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start

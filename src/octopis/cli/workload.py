@@ -1,0 +1,154 @@
+"""`octopis workload`: from quotes to a scenario and its ground truth, on Spark."""
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from octopis.cli import options, output
+from octopis.cli.spark import spark_for
+from octopis.cli.topology import load
+from octopis.errors import InvalidConfiguration
+from octopis.pipeline import truth as ground_truth
+from octopis.pipeline.build import build
+from octopis.pipeline.ingest import IngestReport, ingest, ingest_synthetic, read_quotes
+from octopis.pipeline.synthetic import DAYS, synthetic_quotes
+from octopis.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
+from octopis.workload.folder import read_scenario
+from octopis.workload.plan import Plan
+from octopis.workload.scenario import QueueOptions, RoutingOptions
+
+app = typer.Typer(
+    help="From quotes to scenarios, on Spark: ingest, build, truth.", no_args_is_help=True
+)
+
+QuotesSeed = Annotated[int, typer.Option("--quotes-seed", help="Seed of the synthetic quotes.")]
+Days = Annotated[int, typer.Option(min=2, help="Days of synthetic quotes, 500 a day.")]
+
+
+@app.command(name="ingest")
+def ingest_quotes(  # noqa: PLR0913, PLR0917 - each is an option of the command
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PATH...", help="CSV, Parquet or PADRES text, or folders of these."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder to write; new.")] = Path("out/quotes"),
+    synthetic: Annotated[
+        bool, typer.Option("--synthetic", help="Make seeded quotes instead of reading any.")
+    ] = False,
+    quotes_seed: QuotesSeed = 1,
+    days: Days = DAYS,
+    master: options.Master = None,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Read quotes, set aside what is not sound, and derive what subscriptions ask for."""
+    if bool(paths) == synthetic:
+        raise InvalidConfiguration("give files to read, or --synthetic, and not both")
+    with spark_for("ingesting", master) as spark:
+        if synthetic:
+            report = ingest_synthetic(spark, quotes_seed, days, out)
+        else:
+            report = ingest(spark, paths or [], out)
+    if as_json:
+        output.print_json(msgspec.to_builtins(report))
+        return
+    _print_ingested(report)
+    output.say(f"Quotes: {out}. Next: octopis workload build --quotes {out}")
+
+
+@app.command(name="build")
+def build_scenario(  # noqa: PLR0913, PLR0917 - each is an option of the command
+    out: Annotated[Path, typer.Option(help="The folder to write; new.")] = Path("out/scenario"),
+    quotes: Annotated[
+        Path | None,
+        typer.Option(help="A folder of `octopis workload ingest`. [seeded synthetic quotes]"),
+    ] = None,
+    topology: options.Topology = "paper",
+    algorithm: options.HowToRoute = Algorithm.SNR,
+    profile: options.CostProfile = "paper",
+    subscribers: options.Subscribers = 500,
+    publishers: options.Publishers = 100,
+    notifications: options.NotificationsEach = 1_000,
+    per_minute: options.PerMinute = 60,
+    high_rate: options.HighRate = 0,
+    high_rate_per_minute: options.HighRatePerMinute = 100_000,
+    selectivity: Annotated[
+        float, typer.Option(help="The share of quotes that each subscription matches.")
+    ] = 0.02,
+    congestion_threshold: options.CongestionThreshold = CONGESTION_THRESHOLD,
+    window_ms: options.WindowMs = WINDOW_MS,
+    queue_capacity: options.QueueCapacity = 100_000,
+    seed: options.Seed = 1,
+    master: options.Master = None,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Make a scenario: subscriptions from the quotes' quantiles, publishers, placement."""
+    plan = Plan(
+        routing=RoutingOptions(algorithm, congestion_threshold, window_ms),
+        name=out.name,
+        topology=load(topology),
+        profile=options.load_profile(profile),
+        queues=QueueOptions(queue_capacity),
+        subscribers=subscribers,
+        publishers=publishers,
+        notifications_each=notifications,
+        per_minute=per_minute,
+        high_rate_notifications=high_rate,
+        high_rate_per_minute=high_rate_per_minute,
+        selectivity=selectivity,
+        seed=seed,
+    )
+    plan.check()
+    with spark_for("building", master) as spark:
+        rows = read_quotes(spark, quotes) if quotes else synthetic_quotes(spark, seed)
+        report = build(spark, rows, plan, out)
+    if as_json:
+        output.print_json(msgspec.to_builtins(report))
+        return
+    facts: list[tuple[str, object]] = [
+        ("quotes", report.quotes),
+        ("... without a previous close, set aside", report.without_previous_close),
+        ("... that made the subscriptions", report.sampled),
+        ("... held back for publishing", report.held_back),
+        ("subscriptions", report.subscriptions),
+        ("notifications", report.notifications),
+    ]
+    output.print_facts(plan.name, facts)
+    output.say(f"Scenario: {out}. Next: octopis workload truth {out}, octopis sim run {out}")
+
+
+@app.command()
+def truth(
+    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario's folder.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The folder to write; new. [SCENARIO/truth]")
+    ] = None,
+    master: options.Master = None,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Work out which subscription must get which notification, and at which brokers."""
+    folder = out or scenario / ground_truth.FOLDER
+    loaded = read_scenario(scenario)
+    with spark_for("matching", master) as spark:
+        report = ground_truth.write_truth(spark, loaded, folder)
+    if as_json:
+        output.print_json(msgspec.to_builtins(report))
+        return
+    facts: list[tuple[str, object]] = [
+        ("notifications", report.notifications),
+        ("subscriptions", report.subscriptions),
+        ("deliveries due", report.pairs),
+    ]
+    output.print_facts(f"Ground truth of {loaded.document.scenario.name}", facts)
+    output.say(f"Ground truth: {folder}")
+
+
+def _print_ingested(report: IngestReport) -> None:
+    facts: list[tuple[str, object]] = [
+        ("rows read", report.read),
+        ("accepted", report.accepted),
+        ("quarantined", report.quarantined),
+    ]
+    facts += [(f"... {reason}", count) for reason, count in report.reasons.items()]
+    output.print_facts("Quotes", facts)

@@ -1,0 +1,59 @@
+"""What the pipeline's tables hold, as Spark types."""
+
+import pyarrow as pa
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from octopis.trace.schemas import NAME
+
+PRICES = ("open", "high", "low", "close")
+RAW_COLUMNS = ("symbol", "date", *PRICES, "volume")
+"""What a quote is read from; text, until it has been judged."""
+
+DERIVED = ("change_percent", "range_percent", "traded_value")
+
+QUOTES = T.StructType(
+    [
+        T.StructField("symbol", T.StringType()),
+        T.StructField("date", T.StringType()),
+        *(T.StructField(name, T.DoubleType()) for name in PRICES),
+        T.StructField("volume", T.LongType()),
+        *(T.StructField(name, T.DoubleType()) for name in DERIVED),
+    ]
+)
+"""The ten attributes of a quote. A derived one is null where nothing can be derived."""
+
+QUARANTINE = T.StructType(
+    [
+        T.StructField("file", T.StringType()),
+        T.StructField("line", T.LongType()),
+        T.StructField("reason", T.StringType()),
+        T.StructField("text", T.StringType()),
+    ]
+)
+
+PAIRS = T.StructType(
+    [
+        T.StructField("publisher", T.StringType()),
+        T.StructField("sequence", T.LongType()),
+        T.StructField("subscription", T.StringType()),
+    ]
+)
+"""Which subscription must get which notification."""
+
+TARGETS = T.StructType(
+    [
+        T.StructField("publisher", T.StringType()),
+        T.StructField("sequence", T.LongType()),
+        T.StructField("brokers", T.ArrayType(T.StringType())),
+    ]
+)
+"""Which brokers a notification must reach."""
+
+
+def spark_schema(schema: pa.Schema) -> T.StructType:
+    """Return an Arrow schema as Spark's; names are plain text there."""
+    plain = [
+        pa.field(field.name, pa.string() if field.type == NAME else field.type) for field in schema
+    ]
+    return from_arrow_schema(pa.schema(plain))

@@ -1,0 +1,148 @@
+"""The ground truth of a scenario: which subscription must get which notification.
+
+The broker's own matching index is built once and broadcast; executors ask it batch by batch.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from octopis.errors import InvalidConfiguration
+from octopis.matching import BitsetIndex
+from octopis.pipeline.folders import new_folder
+from octopis.pipeline.schemas import PAIRS, TARGETS, spark_schema
+from octopis.pipeline.session import ship, task_count
+from octopis.workload import folder as files
+from octopis.workload.folder import Scenario
+from octopis.workload.publications import attributes_of
+from octopis.workload.tables import Subscriber
+
+FOLDER = "truth"
+PAIRS_TABLE = "pairs.parquet"
+TARGETS_TABLE = "targets.parquet"
+REPORT = "truth.json"
+
+
+class TruthReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What the ground truth was made from, and its size."""
+
+    scenario_digest: str
+    notifications: int
+    subscriptions: int
+    pairs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Oracle:
+    """The index, and the names of what it finds by number."""
+
+    index: BitsetIndex[int, str]
+    names: pa.Array
+
+    @classmethod
+    def of(cls, subscribers: list[Subscriber]) -> "Oracle":
+        """Return the oracle of a scenario's subscribers."""
+        index: BitsetIndex[int, str] = BitsetIndex()
+        index.add_many(
+            (number, subscriber.wanted, subscriber.broker.short)
+            for number, subscriber in enumerate(subscribers)
+        )
+        index.match_numbers([{}] * 100)  # builds its blocks here, and not in every worker
+        return cls(index, pa.array([each.subscription for each in subscribers], pa.string()))
+
+
+def write_truth(spark: SparkSession, scenario: Scenario, out: Path) -> TruthReport:
+    """Leave the pairs, and each notification's target brokers, in a new folder."""
+    oracle = Oracle.of(scenario.subscribers)
+    rows = read_notifications(spark, scenario)
+    with new_folder(out) as folder:
+        pairs(spark, rows, oracle).write.parquet(str(folder / PAIRS_TABLE))
+        targets(spark, rows, oracle).write.parquet(str(folder / TARGETS_TABLE))
+        report = TruthReport(
+            scenario_digest=scenario.digest,
+            notifications=scenario.notification_count,
+            subscriptions=len(scenario.subscribers),
+            pairs=spark.read.schema(PAIRS).parquet(str(folder / PAIRS_TABLE)).count(),
+        )
+        text = msgspec.json.format(msgspec.json.encode(report), indent=2)
+        (folder / REPORT).write_bytes(text + b"\n")
+    return report
+
+
+def true_pairs(spark: SparkSession, scenario: Scenario) -> DataFrame:
+    """Return the pairs: those on disk beside the scenario, or else made now.
+
+    Raises InvalidConfiguration where those on disk belong to another state of the scenario.
+    """
+    folder = scenario.folder / FOLDER
+    if not folder.exists():
+        oracle = Oracle.of(scenario.subscribers)
+        return pairs(spark, read_notifications(spark, scenario), oracle)
+    try:
+        report = msgspec.json.decode((folder / REPORT).read_bytes(), type=TruthReport)
+    except (OSError, msgspec.DecodeError) as failure:
+        raise InvalidConfiguration(f"{folder} is not a whole ground truth: remove it") from failure
+    if report.scenario_digest != scenario.digest:
+        hint = f"remove it and run octopis workload truth {scenario.folder}"
+        raise InvalidConfiguration(f"{folder} was made from another scenario: {hint}")
+    return spark.read.schema(PAIRS).parquet(str((folder / PAIRS_TABLE).absolute()))
+
+
+def read_notifications(spark: SparkSession, scenario: Scenario) -> DataFrame:
+    """Return the scenario's notifications, spread over the executors."""
+    path = (scenario.folder / files.NOTIFICATIONS).absolute()
+    rows = spark.read.schema(spark_schema(scenario.notification_schema())).parquet(str(path))
+    # A scenario's file is small enough for one task; matching is not.
+    return rows.select("publisher", "sequence", "attributes").repartition(task_count(spark))
+
+
+def pairs(spark: SparkSession, notifications: DataFrame, oracle: Oracle) -> DataFrame:
+    """Return `publisher`, `sequence` and `subscription` of every delivery that is due."""
+    shipped = ship(spark, oracle)
+
+    def match(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        index, names = shipped().index, shipped().names
+        for batch in _small(batches):
+            rows, numbers = index.match_numbers(attributes_of(batch.column("attributes")))
+            places = pa.array(rows)
+            yield pa.RecordBatch.from_arrays(
+                [
+                    batch.column("publisher").take(places),
+                    batch.column("sequence").take(places),
+                    names.take(pa.array(numbers)),
+                ],
+                names=PAIRS.fieldNames(),
+            )
+
+    return notifications.mapInArrow(match, PAIRS)
+
+
+def targets(spark: SparkSession, notifications: DataFrame, oracle: Oracle) -> DataFrame:
+    """Return for each notification the brokers with a subscription that must get it, sorted."""
+    shipped = ship(spark, oracle)
+
+    def reach(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        index = shipped().index
+        for batch in _small(batches):
+            brokers = index.destinations(attributes_of(batch.column("attributes")))
+            yield pa.RecordBatch.from_arrays(
+                [
+                    batch.column("publisher"),
+                    batch.column("sequence"),
+                    pa.array([sorted(each) for each in brokers], pa.list_(pa.string())),
+                ],
+                names=TARGETS.fieldNames(),
+            )
+
+    return notifications.mapInArrow(reach, TARGETS)
+
+
+def _small(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Cut batches to the size at which the index works best and its answers stay small."""
+    for batch in batches:
+        for start in range(0, len(batch), 1024):
+            yield batch.slice(start, 1024)

@@ -1,0 +1,46 @@
+"""What `octopis bench pipeline` measures, small: each figure is of work that was really done."""
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from octopis.benchmarks import pipeline
+from octopis.benchmarks.made_trace import write_made_trace
+from octopis.benchmarks.worker_memory import worker_memory
+from octopis.pipeline.trace_folder import open_trace, read_trace
+
+
+def test_ingest_truth_and_metrics_are_measured(spark: SparkSession, tmp_path: Path):
+    figures = [
+        pipeline._ingest(spark, tmp_path, 0.005, 1),
+        *pipeline._truth(spark, tmp_path, 0.005, 1),
+        pipeline._metrics(spark, tmp_path, 0.001, 1),
+    ]
+    by_name = {figure.what: figure for figure in figures}
+    assert len(by_name) == 8
+    assert by_name["ingest"].size == "1,000 rows"
+    assert by_name["ground truth"].size == "1,340 x 50"
+    assert by_name["metrics"].size == "20,000 deliveries"
+    assert all(figure.value > 0 for figure in figures)
+
+
+def test_made_trace_is_a_whole_trace(spark: SparkSession, tmp_path: Path):
+    trace = write_made_trace(tmp_path / "t", 30_000, 1)
+    assert open_trace(trace).deliveries == 30_000
+    keys = read_trace(spark, trace, "deliveries").select("publisher", "sequence").distinct()
+    assert keys.count() == 100
+
+
+def test_memory_of_workers_is_seen(spark: SparkSession):
+    def hold(batches):
+        import time  # noqa: PLC0415 - in the worker
+
+        held = b"x" * 200_000_000
+        for batch in batches:
+            time.sleep(1.5)
+            yield batch
+        assert held
+
+    with worker_memory() as peak:
+        spark.range(0, 1, 1, 1).mapInArrow(hold, "id long").collect()
+    assert peak.mb > 200

@@ -1,0 +1,28 @@
+"""Each subscription matches about the wanted share of quotes that it was not made from."""
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+from octopis.filters import parse_filter
+from octopis.matching import BitsetIndex
+from octopis.pipeline.schemas import QUOTES
+from octopis.pipeline.subscriptions import filter_texts, sample_size, shuffled
+from octopis.pipeline.synthetic import synthetic_quotes
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_selectivity_on_held_back_rows(spark: SparkSession, seed: int):
+    quotes = shuffled(synthetic_quotes(spark, seed, 70), seed)
+    rows = quotes.orderBy("number").select(*QUOTES.fieldNames()).toArrow()
+    size = sample_size(len(rows), 0.02)
+    texts = filter_texts(spark, rows[:size], 300, 0.02, seed).toArrow().column("filter").to_pylist()
+    index: BitsetIndex[int, int] = BitsetIndex()
+    index.add_many((number, parse_filter(text), 0) for number, text in enumerate(texts))
+    held_back = rows[size:].to_pylist()
+    assert len(held_back) > 20_000
+    _, numbers = index.match_numbers(held_back)
+    shares = np.bincount(numbers, minlength=len(texts)) / len(held_back)
+    assert shares.min() >= 0.01
+    assert shares.max() <= 0.03
+    assert 0.019 <= shares.mean() <= 0.021

@@ -1,0 +1,56 @@
+from pathlib import Path
+
+import msgspec
+import pytest
+from pyspark.sql import SparkSession
+
+from octopis.errors import InvalidConfiguration, OperationFailed
+from octopis.pipeline import ingest as room
+from octopis.pipeline.ingest import IngestReport, ingest, ingest_synthetic, read_quotes
+from support.quotes import HEADER, csv_rows, write_lines
+
+
+def test_what_is_accepted_and_set_aside_adds_up(spark: SparkSession, tmp_path: Path):
+    rows = csv_rows(symbols=3, days=4)
+    broken = ["2023-01-02,S009,-1,1,1,1,1", "2023-01-02,S008,1,1,2,1,1", "nonsense"]
+    write_lines(tmp_path / "a.csv", HEADER, *rows, *broken)
+    write_lines(tmp_path / "b.csv", HEADER, *rows[:2])
+    report = ingest(spark, [tmp_path], tmp_path / "out")
+    assert (report.read, report.accepted, report.quarantined) == (17, 12, 5)
+    assert report.reasons == {
+        "high is below low": 1,
+        "open is negative": 1,
+        "repeats another row": 2,
+        "the line does not have 7 fields": 1,
+    }
+    assert read_quotes(spark, tmp_path / "out").count() == 12
+    aside = spark.read.parquet(str(tmp_path / "out" / "quarantine.parquet"))
+    found = {(Path(row["file"]).name, row["line"], row["reason"]) for row in aside.collect()}
+    assert ("a.csv", 14, "open is negative") in found
+    assert ("b.csv", 3, f"repeats {tmp_path / 'a.csv'}, line 3") in found
+    written = msgspec.json.decode(
+        (tmp_path / "out" / "ingest.json").read_bytes(), type=IngestReport
+    )
+    assert written == report
+
+
+def test_rows_that_get_lost_on_the_way_are_noticed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    write_lines(tmp_path / "a.csv", HEADER, *csv_rows(symbols=1, days=3))
+    honest = room.read_rows
+    monkeypatch.setattr(room, "read_rows", lambda *some: honest(*some).where("line <> 3"))
+    with pytest.raises(OperationFailed, match="3 rows were read, but 2 accepted and 0 set aside"):
+        ingest(spark, [tmp_path / "a.csv"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_synthetic_quotes_are_ingested_like_others(spark: SparkSession, tmp_path: Path):
+    report = ingest_synthetic(spark, 1, 2, tmp_path / "out")
+    assert (report.read, report.accepted, report.quarantined) == (1000, 1000, 0)
+    assert read_quotes(spark, tmp_path / "out").count() == 1000
+
+
+def test_folder_without_quotes_is_named(spark: SparkSession, tmp_path: Path):
+    with pytest.raises(InvalidConfiguration, match="holds no ingested quotes"):
+        read_quotes(spark, tmp_path)

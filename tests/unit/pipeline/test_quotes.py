@@ -1,0 +1,107 @@
+import pytest
+from pyspark.sql import Row, SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from octopis.pipeline.quotes import accepted, derived, judged, quarantined
+
+RAW = "file string, line long, text string, symbol string, date string, open string, high string, low string, close string, volume string, fault string"  # noqa: E501
+SOUND = {
+    "file": "f", "line": 1, "text": "t", "symbol": "A", "date": "2023-01-02", "open": "2",
+    "high": "3", "low": "1", "close": "2.5", "volume": "10", "fault": None,
+}  # fmt: skip
+FAULTS = [
+    ({"fault": "the line is empty"}, "the line is empty"),
+    ({"symbol": ""}, "symbol is missing"),
+    ({"symbol": None}, "symbol is missing"),
+    ({"symbol": "A" * 256}, "symbol is too long"),
+    ({"date": "yesterday"}, "date does not parse"),
+    ({"date": "2023-02-30"}, "date does not parse"),
+    ({"date": ""}, "date is missing"),
+    ({"open": "x"}, "open is not a number"),
+    ({"open": "1d"}, "open is not a number"),
+    ({"high": "NaN"}, "high is not a number"),
+    ({"high": "1e999"}, "high is not a number"),
+    ({"low": "-1"}, "low is negative"),
+    ({"close": None}, "close is missing"),
+    ({"volume": "1.5"}, "volume is not a whole number"),
+    ({"volume": "-3"}, "volume is negative"),
+    ({"volume": "1e30"}, "volume is not a number"),
+    ({"high": "0.5"}, "high is below low"),
+]
+
+
+@pytest.fixture(scope="module")
+def reasons(spark: SparkSession) -> list[str | None]:
+    rows = [{**SOUND, "line": number, **change} for number, (change, _) in enumerate(FAULTS)]
+    frame = spark.createDataFrame([Row(**row) for row in rows], RAW)
+    return [row["reason"] for row in judged(frame).orderBy("line").collect()]
+
+
+@pytest.mark.parametrize("number", range(len(FAULTS)), ids=[f"{each[0]}" for each in FAULTS])
+def test_row_that_is_not_sound_has_a_reason(reasons: list[str | None], number: int):
+    assert reasons[number] == FAULTS[number][1]
+
+
+def test_usual_dates_and_numbers_are_understood(spark: SparkSession):
+    dates = ["2023-01-02", "2-Jan-23", "02-Jan-2023", "2023/01/02", "1/2/2023", "20230102"]
+    dates += ["2023-01-02 00:00:00", "2023-01-02T09:30:00"]
+    rows = [
+        {**SOUND, "symbol": f"S{number}", "date": date, "volume": "1.2e3", "open": ".5"}
+        for number, date in enumerate(dates)
+    ]
+    found = judged(spark.createDataFrame([Row(**row) for row in rows], RAW)).collect()
+    assert {row["reason"] for row in found} == {None}
+    assert {row["date"] for row in found} == {"2023-01-02"}
+    assert {(row["volume"], row["open"]) for row in found} == {(1200, 0.5)}
+
+
+def test_first_of_repeated_rows_stays_and_broken_rows_repeat_nothing(spark: SparkSession):
+    rows = [
+        {**SOUND, "file": "g", "line": 1},
+        {**SOUND, "file": "f", "line": 9},
+        {**SOUND, "file": "f", "line": 2, "open": "x"},
+        {**SOUND, "file": "f", "line": 5, "date": "2-Jan-23"},
+    ]
+    frame = judged(spark.createDataFrame([Row(**row) for row in rows], RAW))
+    found = {(row["file"], row["line"]): row["reason"] for row in quarantined(frame).collect()}
+    assert found == {
+        ("f", 2): "open is not a number",
+        ("f", 9): "repeats f, line 5",
+        ("g", 1): "repeats f, line 5",
+    }
+    assert accepted(frame).count() == 1
+
+
+def test_bytes_that_are_no_text_are_set_aside_and_can_be_read(spark: SparkSession):
+    broken = spark.createDataFrame([Row(**SOUND)], RAW).selectExpr(
+        "file", "line", "cast(unhex('41FF42') as string) as text", "symbol", "date", "open",
+        "high", "low", "close", "volume", "fault",
+    )  # fmt: skip
+    found = quarantined(judged(broken)).collect()
+    assert [(row["reason"], row["text"]) for row in found] == [
+        ("the line is not UTF-8", "A\ufffdB")
+    ]
+
+
+def test_three_attributes_are_derived_per_symbol_in_order_of_date(spark: SparkSession):
+    schema = "symbol string, date string, open double, high double, low double, close double, volume long"  # noqa: E501
+    raw = [
+        ("A", "2023-01-03", 1.0, 4.0, 2.0, 3.0, 10),
+        ("A", "2023-01-02", 1.0, 2.0, 1.0, 2.0, 5),
+        ("B", "2023-01-03", 1.0, 1.0, 0.0, 0.0, 7),
+        ("B", "2023-01-04", 1.0, 1.0, 1.0, 1.0, 7),
+    ]
+    found = derived(spark.createDataFrame(raw, schema)).select(
+        "symbol", "date", "change_percent", "range_percent", "traded_value"
+    )
+    wanted = spark.createDataFrame(
+        [
+            ("A", "2023-01-02", None, 100.0, 10.0),
+            ("A", "2023-01-03", 50.0, 100.0, 30.0),
+            ("B", "2023-01-03", None, None, 0.0),  # nothing can be divided by a price of 0
+            ("B", "2023-01-04", None, 0.0, 7.0),
+        ],
+        "symbol string, date string, change_percent double, range_percent double, "
+        "traded_value double",
+    )
+    assertDataFrameEqual(found, wanted)

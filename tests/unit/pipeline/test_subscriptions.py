@@ -1,0 +1,52 @@
+import pytest
+from pyspark.sql import SparkSession
+
+from octopis.errors import InvalidConfiguration, OperationFailed
+from octopis.filters import parse_filter
+from octopis.pipeline.failures import plain_errors
+from octopis.pipeline.schemas import QUOTES
+from octopis.pipeline.subscriptions import filter_texts, sample_size, shuffled
+from octopis.pipeline.synthetic import synthetic_quotes
+
+
+def test_order_depends_on_the_seed_alone(spark: SparkSession):
+    quotes = synthetic_quotes(spark, 1, 3)
+    first = shuffled(quotes, 5).orderBy("number").collect()
+    assert [row["number"] for row in first] == list(range(1000))
+    assert shuffled(quotes.repartition(7), 5).orderBy("number").collect() == first
+    assert shuffled(quotes, 6).orderBy("number").collect() != first
+    assert len(first) == 1000, "quotes without a previous close are left out"
+
+
+def test_a_third_is_sampled_and_too_few_quotes_are_refused():
+    assert sample_size(9_000, 0.02) == 3_000
+    assert sample_size(1_000_000, 0.02) == 40_000
+    with pytest.raises(InvalidConfiguration, match=r"600 quotes are too few .* it takes 753"):
+        sample_size(600, 0.02)
+
+
+def test_each_subscription_comes_from_its_own_number(spark: SparkSession):
+    quotes = synthetic_quotes(spark, 1, 10)
+    sample = shuffled(quotes, 1).where("number < 1500").orderBy("number").toArrow()
+
+    def texts(count: int, seed: int) -> dict[int, str]:
+        rows = filter_texts(spark, sample, count, 0.02, seed).collect()
+        return {row["number"]: row["filter"] for row in rows}
+
+    few, many = texts(3, 1), texts(20, 1)
+    assert {number: many[number] for number in few} == few
+    assert texts(3, 2) != few
+    assert len(many) == len(set(many.values())) == 20
+    rows = sample.select(QUOTES.fieldNames()).to_pylist()
+    for text in many.values():
+        wanted = parse_filter(text)
+        assert 0.019 <= sum(map(wanted.matches, rows)) / len(rows) <= 0.021
+
+
+def test_quotes_that_are_all_alike_are_refused(spark: SparkSession):
+    quotes = synthetic_quotes(spark, 1, 3).dropna().limit(1)
+    sample = quotes.toArrow().take([0] * 300)
+    texts = filter_texts(spark, sample, 1, 0.02, 1)
+    said = "the quotes are too few, or too much alike"
+    with pytest.raises(OperationFailed, match=said), plain_errors():
+        texts.collect()
