@@ -11,7 +11,7 @@ from octopis.errors import OperationFailed
 from octopis.routing import Algorithm
 from octopis.simulator.run import run
 from octopis.trace import Level, read_summary
-from octopis.workload.scenario import CutLink, QueueOptions, SlowLink
+from octopis.workload.scenario import CutLink, Policy, QueueOptions, SlowLink
 from support.simulations import (
     MS,
     Publishes,
@@ -203,17 +203,22 @@ FULL = Setup(
     subscribers=(Subscribes("c,0"), Subscribes("a,0", at_ns=MS), Subscribes("a,1", at_ns=2 * MS)),
     publications=tuple(Publishes("a,0", number * 20_000) for number in range(60)),
     costs=plain(send_overhead_us=100),
-    queues=QueueOptions(5, "drop_oldest"),
 )
+DROPPING: tuple[Policy, ...] = ("drop_newest", "drop_oldest")
 
 
 @pytest.mark.parametrize("algorithm", Algorithm)
 @pytest.mark.parametrize("level", Level)
-def test_bound_that_is_reached_is_reported_with_what_was_done(algorithm: Algorithm, level: Level):
-    with ran(replace(FULL, algorithm=algorithm), level) as (summary, trace):
+@pytest.mark.parametrize("policy", DROPPING)
+def test_bound_that_is_reached_is_reported_with_what_was_done(
+    algorithm: Algorithm, level: Level, policy: Policy
+):
+    setup = replace(FULL, algorithm=algorithm, queues=QueueOptions(5, policy))
+    with ran(setup, level) as (summary, trace):
         bounds = {(bound.source, bound.target): bound for bound in summary.queue_bounds}
         assert ("a,0", "b,0") in bounds
-        assert {bound.policy for bound in bounds.values()} == {"drop_oldest"}
+        assert {bound.policy for bound in bounds.values()} == {policy}
+        assert summary.notifications == 60
         dropped = {
             (row["source"], row["target"]): row["dropped"]
             for row in rows(trace, "links")
@@ -228,8 +233,10 @@ def test_bound_that_is_reached_is_reported_with_what_was_done(algorithm: Algorit
 
 
 @pytest.mark.parametrize("algorithm", Algorithm)
-def test_dropped_copies_are_in_the_full_trace(algorithm: Algorithm):
-    with ran(replace(FULL, algorithm=algorithm)) as (summary, trace):
+@pytest.mark.parametrize("policy", DROPPING)
+def test_dropped_copies_are_in_the_full_trace(algorithm: Algorithm, policy: Policy):
+    setup = replace(FULL, algorithm=algorithm, queues=QueueOptions(5, policy))
+    with ran(setup) as (summary, trace):
         dropped = [row for row in rows(trace, "ims") if row["fate"] == "dropped"]
         assert len(dropped) == sum(bound.dropped for bound in summary.queue_bounds)
         assert {row["left_ns"] for row in dropped} == {None}
@@ -279,7 +286,7 @@ def test_full_queues_lose_what_was_dropped_and_nothing_else(algorithm: Algorithm
             for number, each in enumerate(setup.subscribers[:10])
         ),
         window_ns=min(10**11, setup.window_ns * 100),
-        queues=QueueOptions(random.choice((1, 2, 5)), "drop_oldest"),
+        queues=QueueOptions(random.choice((1, 2, 5)), random.choice(DROPPING)),
     )
     assume(setup.subscribers)
     with on_disk(setup) as (scenario, folder):
@@ -288,6 +295,7 @@ def test_full_queues_lose_what_was_dropped_and_nothing_else(algorithm: Algorithm
         assert digests(folder / "cheap") == digests(folder / "real")
         made, wished = made_deliveries(folder / "cheap"), wanted_deliveries(scenario)
         assert len(set(made)) == len(made)
+        assert summary.notifications == len(setup.publications)
         lost = set(wished) - set(made)
         assert len(lost) == summary.deliveries_lost == len(wished) - len(made)
         dropped = {

@@ -60,7 +60,7 @@ def is_second(copy: Copy) -> bool:
 class SendsBack(StaticNotifying):
     def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:
         if is_second(copy) and output is not None and station.broker == B0:
-            copy.subject.outstanding += 1
+            self._begin(copy.subject, 1)
             self._send(output.back, one_hop_on(copy), now)
         super().serve(station, output, copy, now)
 
@@ -72,7 +72,7 @@ def one_hop_on(copy: Copy) -> Copy:
 class SendsIdentificationBack(IdentifiedNotifying):
     def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:
         if is_second(copy) and output is not None and copy.hops < 4:
-            copy.subject.outstanding += 1
+            self._begin(copy.subject, 1)
             self._send(output.back, one_hop_on(copy), now)
         super().serve(station, output, copy, now)
 
@@ -95,7 +95,7 @@ class OmitsCopy(StaticNotifying):
     def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:
         if is_second(copy) and station.broker == B0:
             self._take_in(copy.subject, station, copy.hops, now)
-            self._served(copy.subject, 0, now)
+            self._end(copy.subject, now)
         else:
             super().serve(station, output, copy, now)
 
@@ -116,8 +116,9 @@ class TakesDetour(StaticNotifying):
         self._take_in(copy.subject, station, copy.hops, now)
         following = DETOUR.get(station.broker)
         if following is not None:
+            self._begin(copy.subject, 1)
             self._send(self._output(station.broker, following), one_hop_on(copy), now)
-        self._served(copy.subject, int(following is not None), now)
+        self._end(copy.subject, now)
 
 
 class CopyVanishes(Kernel):

@@ -16,8 +16,8 @@ from octopis.simulator.network import Output, Station
 from octopis.simulator.run import run
 from octopis.simulator.subscribing import FloodSubscribing
 from octopis.trace import Level
+from octopis.workload.publications import BATCH
 from octopis.workload.scenario import SlowLink
-from octopis.workload.tables import BATCH
 from support.simulations import MS, Publishes, Setup, Subscribes, simulated, written
 
 SHORT, LONG = 4 * BATCH, 16 * BATCH

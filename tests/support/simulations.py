@@ -261,10 +261,10 @@ def random_times(random: Random, count: int, step_ns: int) -> list[int]:
 
 
 def random_slow_links(random: Random, scot: SCOT, step_ns: int) -> tuple[SlowLink, ...]:
+    """Return slow links, each another one."""
     links = [*scot.acols, *scot.icols]
     found = []
-    for _ in range(random.choice((0, 0, 1, 3)) if links else 0):
-        one, other, _ = random.choice(links)
+    for one, other, _ in random.sample(links, min(len(links), random.choice((0, 0, 1, 3)))):
         source, target = random.sample((one, other), 2)
         begin_ms = random.randrange(30) * step_ns / MS
         end_ms = begin_ms + random.choice((1, 10, 1000)) * step_ns / MS
@@ -319,7 +319,7 @@ def random_setup(
         ),
         costs=costs,
         congestion_threshold=random.choice((0.01, 1.0, 2.5, 10.0, 1e9)),
-        window_ns=min(10**11, max(1, step_ns * random.choice((1, 3, 10, 100)) // 3)),
+        window_ns=min(10**11, max(1000, step_ns * random.choice((1, 3, 10, 100)) // 3)),
         faults=random_slow_links(random, scot, step_ns),
         seed=random.getrandbits(16),
     )

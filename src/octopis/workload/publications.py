@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from octopis.errors import InvalidConfiguration
 from octopis.model import Value
-from octopis.workload.tables import Publisher, check_time, opened
+from octopis.workload.tables import Publisher, check_time, one_line, opened
 
 COLUMNS = {"publisher": pa.string(), "sequence": pa.int64(), "intended_ns": pa.int64()}
 """Beside `attributes`, a struct of texts, numbers and booleans."""
@@ -81,7 +81,8 @@ def read_publications(path: Path, publishers: list[Publisher]) -> Iterator[Publi
                     [numbers[name] for name in columns[0]], columns[1], columns[2], attributes
                 )
         except (OSError, pa.ArrowException) as failure:
-            raise InvalidConfiguration(f"{path}, after row {row}: {failure}") from failure
+            reason = f"{path}, after row {row}: {one_line(failure)}"
+            raise InvalidConfiguration(reason) from failure
 
 
 def _cast(batch: pa.RecordBatch, name: str, kind: pa.DataType, path: Path) -> list[Any]:
@@ -100,7 +101,8 @@ def _check_attributes(kind: pa.DataType, path: Path) -> None:
     if not pa.types.is_struct(kind):
         raise InvalidConfiguration(f"{path}: attributes must be a struct, not {kind}")
     for field in kind:
-        plain = pa.types.is_string, pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean
+        is_text = pa.types.is_string, pa.types.is_large_string
+        plain = *is_text, pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean
         dictionary = pa.types.is_dictionary(field.type) and pa.types.is_string(
             field.type.value_type
         )

@@ -96,7 +96,9 @@ def _check_options(document: ScenarioDocument, where: str) -> None:
     if not document.routing.congestion_threshold > 0:
         raise InvalidConfiguration(f"{where}: routing.congestion_threshold must be above 0")
     if not 0.001 <= document.routing.window_ms < 1e6:
-        raise InvalidConfiguration(f"{where}: routing.window_ms must be from 0.001 to 1e6")
+        raise InvalidConfiguration(
+            f"{where}: routing.window_ms must be 0.001 or more and below 1e6"
+        )
     if document.queues.capacity_messages < 1:
         raise InvalidConfiguration(f"{where}: queues.capacity_messages must be 1 or more")
 

@@ -88,7 +88,7 @@ def _read(path: Path, schema: pa.Schema) -> pa.Table:
         try:
             return file.read(columns=schema.names).cast(schema)
         except (pa.ArrowException, OSError, ValueError) as failure:
-            raise InvalidConfiguration(f"{path}: {failure}") from failure
+            raise InvalidConfiguration(f"{path}: {one_line(failure)}") from failure
 
 
 def opened(path: Path) -> pq.ParquetFile:
@@ -98,7 +98,13 @@ def opened(path: Path) -> pq.ParquetFile:
     except FileNotFoundError as failure:
         raise InvalidConfiguration(f"there is no {path}") from failure
     except (OSError, pa.ArrowInvalid) as failure:
-        raise InvalidConfiguration(f"{path} is not a Parquet file: {failure}") from failure
+        reason = f"{path} is not a Parquet file: {one_line(failure)}"
+        raise InvalidConfiguration(reason) from failure
+
+
+def one_line(failure: Exception) -> str:
+    """Return what Arrow says as one line: errors are sentences."""
+    return " ".join(str(failure).split())
 
 
 def _broker(scot: SCOT, name: str, where: str) -> BrokerId:

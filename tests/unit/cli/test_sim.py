@@ -1,4 +1,5 @@
 import json
+import math
 from collections import Counter
 from pathlib import Path
 
@@ -110,7 +111,11 @@ class TestExample:
             (("--cut", "a,0:b,0:2:0:5"), "--cut takes SOURCE:TARGET:BEGIN_MS:END_MS"),
             (("--subscribers", "-1"), "subscribers must be 0 or more, not -1"),
             (("--notifications", "-1"), "must be 0 or more, not -1"),
-            (("--per-minute", "0"), "must be above 0, not 0.0"),
+            (("--high-rate", "-5"), "notifications at a high rate must be 0 or more, not -5"),
+            (("--per-minute", "0"), "a rate per minute is from 0.001 to 1e9, not 0.0"),
+            (("--per-minute", "1e-10"), "a rate per minute is from 0.001 to 1e9, not 1e-10"),
+            (("--per-minute", "2e9"), "a rate per minute is from 0.001 to 1e9, not 2000000000.0"),
+            (("--high-rate-per-minute", "nan"), "a rate per minute is from 0.001 to 1e9, not nan"),
             (("--seed", "-1"), "seed must be 0 or more, not -1"),
             (("--seed", "one"), "Invalid value for '--seed'"),
         ],
@@ -124,15 +129,21 @@ class TestExample:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
+            (("--slow", "a,0:z,0:2:0:5"), "slow_links[0]: "),
             (("--slow", "a,0:z,0:2:0:5"), "names 'z', which is not a vertex"),
             (("--slow", "a,0:b,9:2:0:5"), "the clusters are 0 to 2"),
             (("--slow", "a,0:c,0:2:0:5"), "no link joins B(a, 0) and B(c, 0)"),
             (("--slow", "a,0:b,0:0.5:0:5"), "slow_links[0]: factor must be 1 or more, not 0.5"),
             (("--slow", "a,0:b,0:2:5:5"), "slow_links[0]: begin_ms must be 0 or more and before"),
             (("--cut", "a,0:b,0:-1:5"), "cut_links[0]: begin_ms must be 0 or more and before"),
-            (("--cut", "a,0:e,0:0:5"), "no link joins B(a, 0) and B(e, 0)"),
+            (("--cut", "a,0:e,0:0:5"), "cut_links[0]: no link joins B(a, 0) and B(e, 0)"),
+            (
+                ("--cut", "a,0:b,0:1000:9000", "--cut", "b,0:a,0:2000:20000"),
+                "cut_links[1] and [0] overlap: make them one",
+            ),
             (("--queue-capacity", "0"), "queues.capacity_messages must be 1 or more"),
-            (("--window-ms", "0"), "routing.window_ms must be above 0"),
+            (("--window-ms", "0"), "routing.window_ms must be 0.001 or more and below 1e6"),
+            (("--window-ms", "0.0000001"), "routing.window_ms must be 0.001 or more and below 1e6"),
             (("--congestion-threshold", "nan"), "routing.congestion_threshold must be above 0"),
         ],
     )
@@ -148,6 +159,31 @@ class TestExample:
         sentence = refused(sim, "example", "--out", "scenario", "--seed", "2")
         assert sentence == "scenario is not empty: choose another folder, or remove it"
         assert digests(Path("scenario")) == before
+
+    def test_file_in_place_of_the_folder_is_left_alone(self, sim):
+        Path("mine").write_text("keep me")
+        sentence = refused(sim, "example", "--out", "mine", *SMALL)
+        assert sentence == "mine is a file: choose another folder, or remove it"
+        assert Path("mine").read_text() == "keep me"
+
+    def test_scenario_in_the_present_folder_is_named_after_it(
+        self, sim, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        (tmp_path / "here").mkdir()
+        monkeypatch.chdir(tmp_path / "here")
+        assert sim("example", "--out", ".", *SMALL)[0] == 0
+        assert read_scenario(Path()).document.scenario.name == "here"
+
+    @pytest.mark.parametrize("name", ["run:1:x", "[bold]x"])
+    def test_folder_may_have_any_name(self, sim, name: str):
+        status, printed, error = sim("example", "--out", name, *SMALL)
+        assert (status, error) == (0, "")
+        assert printed == f"Scenario: {name}. Next: octopis sim run {name}\n"
+        status, printed, error = sim("run", name, "--out", f"{name} trace")
+        assert (status, error) == (0, "")
+        assert printed.startswith(f"{name}, seed 1\n")
+        assert printed.endswith(f"\nTrace: {name} trace\n")
+        assert read_summary(Path(f"{name} trace")).scenario == name
 
 
 class TestRun:
@@ -167,12 +203,47 @@ class TestRun:
         assert told["deliveries lost"] == "0"
         assert told["subscription IMs"] == str(30 * 17)
         assert told["notification IMs"] == f"{summary.notification_ims:,}"
+        assert told["longest queue (messages)"] == f"{summary.queue_length_max:,}"
+
+    def test_name_of_a_scenario_is_printed_as_it_is(self, sim, example):
+        example(*SMALL)
+        edit('name = "scenario"', 'name = "[bold]x[/red]"')
+        status, printed, error = sim("run", "scenario", "--out", "trace")
+        assert (status, error) == (0, "")
+        assert printed.startswith("[bold]x[/red], seed 1\n")
+
+    def test_run_without_notifications_takes_no_time(self, sim, example):
+        example(*SMALL, "--notifications", "0")
+        status, printed, error = sim("run", "scenario", "--out", "trace")
+        assert (status, error) == (0, "")
+        told = facts(printed)
+        assert (told["notifications"], told["deliveries"]) == ("0", "0")
+        assert told["virtual time"].startswith("0.000 s ")
 
     def test_trace_has_a_usual_folder_named_after_scenario_and_algorithm(self, sim, example):
         example(*SMALL)
         assert sim("run", "scenario")[1].endswith("\nTrace: out/sim/scenario-snr\n")
         assert sim("run", "scenario", "--algorithm", "bid")[0] == 0
         assert {path.name for path in Path("out/sim").iterdir()} == {"scenario-snr", "scenario-bid"}
+
+    @pytest.mark.parametrize(
+        ("name", "folder"),
+        [
+            ("../../../escaped", "escaped-snr"),
+            ("/etc", "etc-snr"),
+            ("..", "scenario-snr"),
+            ("stock, day 1", "stock-day-1-snr"),
+            ("süß_v1.2", "süß_v1.2-snr"),
+        ],
+    )
+    def test_name_of_a_scenario_does_not_lead_out_of_the_usual_folder(
+        self, sim, example, name: str, folder: str
+    ):
+        example(*SMALL)
+        edit('name = "scenario"', f'name = "{name}"')
+        assert sim("run", "scenario")[1].endswith(f"\nTrace: out/sim/{folder}\n")
+        assert [path.name for path in Path("out/sim").iterdir()] == [folder]
+        assert {path.name for path in Path().iterdir()} == {"out", "scenario"}
 
     @pytest.mark.parametrize("level", Level)
     def test_level_writes_its_tables_and_the_summary(self, sim, example, level: Level):
@@ -246,6 +317,13 @@ class TestRun:
         assert sentence == "trace is not empty: choose another folder, or remove it"
         assert digests(Path("trace")) == before
 
+    def test_file_in_place_of_the_folder_is_left_alone(self, sim, example):
+        example(*SMALL)
+        Path("mine").write_text("keep me")
+        sentence = refused(sim, "run", "scenario", "--out", "mine")
+        assert sentence == "mine is a file: choose another folder, or remove it"
+        assert Path("mine").read_text() == "keep me"
+
     def test_unknown_level_and_algorithm_are_refused(self, sim, example):
         example(*SMALL)
         assert "'all' is not one of" in refused(sim, "run", "scenario", "--level", "all")
@@ -285,4 +363,60 @@ class TestBadScenario:
         rows = pq.read_table(path)
         pq.write_table(pa.concat_tables([rows.slice(1), rows.slice(0, 1)]), path)
         sentence = refused(sim, "run", "scenario", "--out", "trace")
-        assert sentence.startswith(f"{path}, row 59: intended_ns must not be empty and must not")
+        assert sentence == f"{path}, row 59: intended_ns must not fall"
+
+    @pytest.mark.parametrize(
+        ("column", "values", "message"),
+        [
+            ("sequence", pa.nulls(60, pa.int64()), ", row 0: only attributes may be empty"),
+            ("sequence", pa.array(["x"] * 60), ": sequence must be of type int64, not string"),
+            ("intended_ns", pa.array([0.5] * 60), ": intended_ns must be of type int64, not"),
+            ("intended_ns", pa.array([2**63 - 1] * 60), ", row 0: intended_ns must be from 0 to"),
+            ("attributes", pa.array([1] * 60), ": attributes must be a struct, not int64"),
+            ("attributes", pa.array([{"open": b"x"}] * 60), ": the attribute open is of type bin"),
+            ("attributes", pa.array([{"open": math.nan}] * 60), ", row 0: open is nan, which"),
+        ],
+    )
+    def test_column_that_makes_no_sense_is_refused_and_no_trace_passes_for_whole(
+        self, sim, example, column: str, values: pa.Array, message: str
+    ):
+        example(*SMALL)
+        path = Path("scenario/notifications.parquet")
+        table = pq.read_table(path)
+        place = table.column_names.index(column)
+        pq.write_table(table.set_column(place, column, values), path)
+        sentence = refused(sim, "run", "scenario", "--out", "trace")
+        assert sentence.startswith(f"{path}{message}")
+        if Path("trace").exists():
+            summary = read_summary(Path("trace"))
+            assert (summary.state, summary.reason) == ("partial", sentence)
+
+    def test_number_that_comes_twice_is_refused_with_its_row(self, sim, example):
+        example(*SMALL, "--publishers", "1")
+        path = Path("scenario/notifications.parquet")
+        table = pq.read_table(path)
+        pq.write_table(table.set_column(1, "sequence", pa.array([0] * 20)), path)
+        sentence = refused(sim, "run", "scenario", "--out", "trace")
+        assert sentence == f"{path}, row 1: the sequence of p0000 must rise"
+
+    @pytest.mark.parametrize("name", ["subscriptions", "publishers"])
+    def test_client_at_a_broker_that_is_not_there_is_refused_with_its_row(
+        self, sim, example, name: str
+    ):
+        example(*SMALL)
+        path = Path(f"scenario/{name}.parquet")
+        rows = [row | {"broker": "z,0"} for row in pq.read_table(path).to_pylist()]
+        pq.write_table(pa.Table.from_pylist(rows), path)
+        sentence = refused(sim, "run", "scenario", "--out", "trace")
+        assert sentence.startswith(f"{path}, row 0: ")
+        assert "names 'z'" in sentence
+
+    @pytest.mark.parametrize("name", ["subscriptions", "notifications"])
+    def test_table_with_damaged_pages_is_refused(self, sim, example, name: str):
+        example("--subscribers", "300", "--publishers", "3", "--notifications", "300")
+        path = Path(f"scenario/{name}.parquet")
+        content = bytearray(path.read_bytes())
+        for place in range(20, len(content) // 2):
+            content[place] ^= 0xFF
+        path.write_bytes(content)
+        assert refused(sim, "run", "scenario", "--out", "trace").startswith(str(path))

@@ -5,10 +5,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from octopis.routing import Algorithm
 from octopis.trace import Level, read_summary
 from octopis.workload.folder import read_scenario
 from support.sim_command import BURST, SMALL, assert_consistent, edit, facts, queue_of
-from support.simulations import rows
+from support.simulations import digests, made_deliveries, rows, wanted_deliveries
+
+BROKERS = pytest.mark.parametrize("brokers", [(), ("--real-brokers",)], ids=["cheap", "real"])
 
 
 def feed_ends_ns(trace: Path) -> dict[str, int]:
@@ -83,33 +86,79 @@ class TestFaults:
 
 
 class TestQueueBounds:
-    def test_bound_that_is_reached_is_reported_with_what_the_policy_did(self, sim, example):
+    @pytest.fixture(params=["drop_newest", "drop_oldest"])
+    def policy(self, example, request: pytest.FixtureRequest) -> str:
+        """Make a scenario whose high-rate publisher fills queues; return what happens then."""
         example(*BURST, "--queue-capacity", "20")
-        edit('"drop_newest"', '"drop_oldest"')
-        status, printed, error = sim("run", "scenario", "--out", "trace")
+        policy: str = request.param
+        if policy != "drop_newest":
+            edit('"drop_newest"', f'"{policy}"')
+        return policy
+
+    @BROKERS
+    @pytest.mark.parametrize("algorithm", Algorithm)
+    def test_bound_that_is_reached_is_reported_with_what_the_policy_did(
+        self, sim, policy: str, algorithm: Algorithm, brokers: tuple[str, ...]
+    ):
+        words = ("run", "scenario", "--out", "trace", "--algorithm", algorithm.value, *brokers)
+        status, printed, error = sim(*words)
         assert (status, error) == (0, "")
         summary = read_summary(Path("trace"))
         assert summary.queue_bounds
         for bound in summary.queue_bounds:
-            assert bound.policy == "drop_oldest"
+            assert bound.policy == policy
             assert (
                 bound.dropped == queue_of(Path("trace"), bound.source, bound.target)["dropped"] > 0
             )
             assert summary.begin_ns < bound.first_ns < summary.end_ns
             assert (
-                f"The queue from {bound.source} to {bound.target} reached its bound "
-                f"{bound.first_ns / 1e9:,.3f} s into the run; drop_oldest took away "
-                f"{bound.dropped:,} messages.\n"
+                f"The queue from {bound.source} to {bound.target} reached its bound at "
+                f"{bound.first_ns / 1e9:,.3f} s of virtual time; messages lost by {policy}: "
+                f"{bound.dropped:,}.\n"
             ) in printed
+        assert printed.count("reached its bound") == len(summary.queue_bounds)
+        dropping = [row for row in rows(Path("trace"), "links") if row["dropped"]]
+        assert len(dropping) == len(summary.queue_bounds)
         assert facts(printed)["deliveries lost"] == f"{summary.deliveries_lost:,}" != "0"
 
-    def test_bound_is_in_the_json_too(self, sim, example):
-        example(*BURST, "--queue-capacity", "20")
-        edit('"drop_newest"', '"drop_oldest"')
-        told = json.loads(sim("run", "scenario", "--out", "trace", "--json")[1])
-        assert told["queue_bounds"]
+    @BROKERS
+    @pytest.mark.parametrize("algorithm", Algorithm)
+    def test_deliveries_that_a_full_queue_loses_are_counted_exactly_and_break_no_law(
+        self, sim, policy: str, algorithm: Algorithm, brokers: tuple[str, ...]
+    ):
+        words = ("run", "scenario", "--out", "trace", "--algorithm", algorithm.value, "--json")
+        status, printed, error = sim(*words, *brokers)
+        assert (status, error) == (0, "")
+        told = json.loads(printed)
+        assert (told["state"], told["notifications"]) == ("complete", 460)
+        assert not Path("trace/violation.json").exists()
+        scenario = read_scenario(Path("scenario"))
+        wanted, made = wanted_deliveries(scenario), made_deliveries(Path("trace"))
+        assert set(made) < set(wanted)
+        assert told["deliveries"] == len(made) == len(set(made))
+        assert told["deliveries_lost"] == len(wanted) - len(made) > 0
+        assert_consistent(Path("trace"), scenario, read_summary(Path("trace")))
         keys = {"source", "target", "first_ns", "policy", "dropped"}
         assert all(bound.keys() == keys for bound in told["queue_bounds"])
+        assert {bound["policy"] for bound in told["queue_bounds"]} == {policy}
+        assert sum(bound["dropped"] for bound in told["queue_bounds"]) > 0
+
+    @pytest.mark.parametrize("algorithm", Algorithm)
+    def test_real_brokers_lose_the_same(self, sim, policy: str, algorithm: Algorithm):
+        assert policy
+        words = ("run", "scenario", "--algorithm", algorithm.value, "--level", "full", "--out")
+        assert sim(*words, "cheap")[0] == 0
+        assert sim(*words, "real", "--real-brokers")[0] == 0
+        assert digests(Path("real")) == digests(Path("cheap"))
+
+    def test_lost_deliveries_are_the_same_at_every_level(self, sim, policy: str):
+        assert policy
+        told = []
+        for level in Level:
+            words = ("run", "scenario", "--out", level.value, "--level", level.value, "--json")
+            told.append(json.loads(sim(*words)[1]) | {"level": ""})
+        assert told[0] == told[1] == told[2]
+        assert told[0]["deliveries_lost"] > 0
 
     def test_queue_with_room_reports_nothing(self, sim, example):
         example(*BURST)

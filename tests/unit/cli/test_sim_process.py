@@ -12,7 +12,7 @@ import pytest
 
 from octopis.trace import Level, read_summary
 from octopis.workload.folder import Scenario
-from support.sim_command import BURST, assert_consistent
+from support.sim_command import BURST, SMALL, assert_consistent
 from support.simulations import digests
 
 OCTOPIS = Path(sys.executable).with_name("octopis")
@@ -93,6 +93,18 @@ class TestInterrupt:
         with pytest.raises(ProcessLookupError):
             os.killpg(process.pid, 0)
 
+    def test_run_that_has_not_begun_leaves_nothing_and_speaks_of_no_trace(
+        self, sim, example, monkeypatch: pytest.MonkeyPatch
+    ):
+        def interrupted(*_arguments, **_options) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+        monkeypatch.setattr("octopis.simulator.run.Simulation", interrupted)
+        example(*SMALL)
+        status, printed, error = sim("run", "scenario", "--out", "trace")
+        assert (status, printed, error) == (130, "", "octopis: stopped\n")
+        assert not Path("trace").exists()
+
     def test_step_that_was_begun_is_finished(self, sim, example, monkeypatch: pytest.MonkeyPatch):
         told = []
 
@@ -112,6 +124,7 @@ class TestInterrupt:
         summary = read_summary(Path("trace"))
         assert summary.state == "partial"
         assert told == [summary.notifications]
+        assert summary.deliveries_lost == 0
         assert_consistent(Path("trace"), scenario, summary)
         assert signal.getsignal(signal.SIGINT) is before
 

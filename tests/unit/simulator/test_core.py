@@ -12,7 +12,7 @@ from octopis.simulator.copies import Copy
 from octopis.simulator.core import RealBrokers
 from octopis.simulator.simulation import Simulation
 from octopis.trace import Level
-from octopis.workload.scenario import CutLink, QueueOptions, SlowLink
+from octopis.workload.scenario import CutLink, Policy, QueueOptions, SlowLink
 from support.overlays import A0, B0, C0
 from support.simulations import (
     MS,
@@ -48,8 +48,11 @@ def test_real_brokers_leave_the_same_trace(algorithm: Algorithm):
 
 
 @pytest.mark.parametrize("algorithm", Algorithm)
-def test_real_brokers_leave_the_same_trace_where_queues_are_full(algorithm: Algorithm):
-    queues = QueueOptions(4, "drop_oldest")
+@pytest.mark.parametrize("policy", ["drop_newest", "drop_oldest"])
+def test_real_brokers_leave_the_same_trace_where_queues_are_full(
+    algorithm: Algorithm, policy: Policy
+):
+    queues = QueueOptions(4, policy)
     subscribers = tuple(
         each._replace(at_ns=number * MS) for number, each in enumerate(BUSY.subscribers)
     )

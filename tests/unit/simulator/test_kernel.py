@@ -51,7 +51,9 @@ class Diary:
             for number, (time, broker, copy) in enumerate(arrivals):
                 yield time, number, self.network.by_broker[broker], copy
 
+        settled = [station.unsettled for station in self.network.stations]
         self.kernel.run(self, lambda *_: None, from_clients())
+        assert [station.unsettled for station in self.network.stations] == settled
         return sorted(self.served, key=lambda told: told[2])
 
     def output(self, source: BrokerId, target: BrokerId) -> Output:
@@ -106,13 +108,21 @@ def test_every_link_has_its_own_latency(diary: Diary):
     assert told[1:] == [("at once", "a,1", 10 + 5 + 5 + 1 + 10), ("slowly", "b,0", 125)]
 
 
-def test_idle_kernel_has_nothing_left_to_do(diary: Diary):
-    assert diary.kernel.idle
+def test_kernel_knows_when_something_happens_next(diary: Diary):
+    assert diary.kernel.next_time is None
+    diary.kernel.control(7, lambda _: None)
     diary.kernel.control(5, lambda _: None)
-    assert not diary.kernel.idle
+    assert diary.kernel.next_time == 5
     diary.run()
-    assert diary.kernel.idle
-    assert diary.kernel.now == 5
+    assert diary.kernel.next_time is None
+    assert diary.kernel.now == 7
+
+
+def test_next_time_knows_of_clients_that_have_not_sent_yet(diary: Diary):
+    seen: list[int | None] = []
+    diary.kernel.control(5, lambda _: seen.append(diary.kernel.next_time))
+    diary.run((700, A0, message("x")))
+    assert seen == [700]
 
 
 # The sender
@@ -339,7 +349,7 @@ def test_interrupt_stops_a_run_between_two_steps(diary: Diary):
         stopped.run((0, A0, message("x", 5, *burst("y", target=B0))), (5, C0, message("z")))
     assert stopped.served == [("x", "a,0", 10)]
     assert stopped.output(A0, B0).messages == 1  # the step was done to its end
-    assert not stopped.kernel.idle
+    assert stopped.kernel.next_time is not None
 
 
 def test_interrupt_before_the_run_stops_it_at_once(diary: Diary):

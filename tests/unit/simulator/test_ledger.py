@@ -107,14 +107,18 @@ def test_identifications_are_counted_under_bid_and_pending_clusters_shown_under_
         assert {row["cbv_p"] for row in copies} == {None, "010"}
 
 
-def test_lost_deliveries_are_counted():
+@pytest.mark.parametrize("real_brokers", [False, True])
+@pytest.mark.parametrize("algorithm", Algorithm)
+@pytest.mark.parametrize("policy", ["drop_newest", "drop_oldest"])
+def test_lost_deliveries_are_counted(policy, algorithm: Algorithm, real_brokers: bool):
     setup = Setup(
         subscribers=(Subscribes("c,0"), Subscribes("c,0"), Subscribes("a,0")),
         publications=(Publishes("a,0"),) * 10,
         costs=plain(send_overhead_us=200),
-        queues=QueueOptions(3, "drop_oldest"),
+        queues=QueueOptions(3, policy),
+        algorithm=algorithm,
     )
-    with ran(setup) as (summary, trace):
+    with ran(setup, real_brokers=real_brokers) as (summary, trace):
         (bound,) = summary.queue_bounds
         assert bound.dropped > 0
         assert summary.deliveries_lost == 2 * bound.dropped

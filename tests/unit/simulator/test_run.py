@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from octopis.errors import InvalidConfiguration, LawViolated, OperationFailed
+from octopis.simulator import run as run_module
 from octopis.simulator import simulation as simulation_module
 from octopis.simulator.replay import FILE as EVIDENCE
 from octopis.simulator.run import run
@@ -29,7 +30,7 @@ class Forgetful(StaticNotifying):
 
     def serve(self, station, _output, copy, now) -> None:
         self._take_in(copy.subject, station, copy.hops, now)
-        self._served(copy.subject, 0, now)
+        self._end(copy.subject, now)
 
 
 @pytest.mark.parametrize("level", Level)
@@ -68,7 +69,21 @@ def test_ctrl_c_leaves_a_valid_trace_that_is_marked_as_partial(tmp_path: Path):
     assert 1024 <= summary.notifications < 2048
     assert len(rows(trace, "publications")) == summary.notifications
     assert len(rows(trace, "deliveries")) == summary.deliveries
+    assert summary.deliveries_lost == 0  # what was not published yet is not lost
     assert not (trace / EVIDENCE).exists()
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, InvalidConfiguration, RuntimeError])
+def test_run_that_ends_before_it_begins_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: type[BaseException]
+):
+    def broken(*_arguments: object, **_options: object) -> None:
+        raise failure
+
+    monkeypatch.setattr(run_module, "Simulation", broken)
+    with pytest.raises(failure):
+        run(written(SETUP, tmp_path / "scenario"), tmp_path / "trace", level=Level.FULL)
+    assert [path.name for path in tmp_path.iterdir()] == ["scenario"]
 
 
 def test_interrupted_run_is_the_beginning_of_the_whole_run(tmp_path: Path):

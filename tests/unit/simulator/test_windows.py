@@ -1,13 +1,30 @@
 """Five notifications at once over one link whose sender takes a millisecond for each."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from octopis.routing import Algorithm
+from octopis.simulator.windows import Windows
 from octopis.trace import RunSummary
-from support.simulations import MS, Publishes, Row, Setup, Subscribes, plain, ran, rows
+from octopis.workload.scenario import CutLink
+from support.simulations import (
+    MS,
+    Publishes,
+    Row,
+    Setup,
+    Subscribes,
+    plain,
+    ran,
+    random_setup,
+    rows,
+)
 
 FIVE = Setup(
     subscribers=(Subscribes("b,0"),),
@@ -82,6 +99,24 @@ def test_message_that_leaves_on_the_border_is_counted_in_the_window_that_begins(
         ]
 
 
+def test_windows_in_which_nothing_happens_are_skipped(monkeypatch: pytest.MonkeyPatch):
+    ends: list[int] = []
+    close = Windows._close
+
+    def counted(self: Windows, now: int) -> None:
+        ends.append(now)
+        close(self, now)
+
+    monkeypatch.setattr(Windows, "_close", counted)
+    cut = CutLink("a,1", "b,1", 1000, 2e8)  # 80 million windows
+    with ran(replace(FIVE, faults=(cut,))) as (summary, folder):
+        assert summary.sync_ims > 0
+        assert max(ends) - min(ends) > 2e8 * MS
+        assert len(ends) < 100
+        came_back = [row for row in rows(folder, "queues") if row["window_end_ns"] > 2e8 * MS]
+        assert sum(row["q_in"] for row in came_back) == summary.sync_ims
+
+
 def test_samples_add_up_to_the_messages(trace: tuple[RunSummary, Path]):
     _, folder = trace
 
@@ -99,3 +134,25 @@ def test_every_message_is_written_with_what_was_ahead_of_it(trace: tuple[RunSumm
     assert [row["enqueued_ns"] - summary.begin_ns for row in copies] == [
         1000, 2000, 3000, 4000, 5000,
     ]  # fmt: skip
+
+
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_samples_are_what_the_messages_say(random: Random):
+    setup = random_setup(random, random.choice(list(Algorithm)))
+    window_ns = setup.window_ns
+    with ran(setup) as (_, folder):
+        entered: Counter[tuple[str, str, int]] = Counter()
+        left: Counter[tuple[str, str, int]] = Counter()
+        for row in rows(folder, "ims"):
+            ends = row["source"], row["target"]
+            entered[*ends, (row["enqueued_ns"] // window_ns + 1) * window_ns] += 1
+            left[*ends, (row["left_ns"] // window_ns + 1) * window_ns] += 1
+        sampled = {
+            (row["source"], row["target"], row["window_end_ns"]): row
+            for row in rows(folder, "queues")
+        }
+        assert {place: row["q_in"] for place, row in sampled.items() if row["q_in"]} == entered
+        assert {place: row["q_out"] for place, row in sampled.items() if row["q_out"]} == left
+        for row in sampled.values():
+            assert row["queue_length"] >= 0

@@ -110,6 +110,14 @@ def test_value_that_makes_no_sense_is_refused_with_its_name(tmp_path: Path, name
     assert f"$.{name}" in message
 
 
+@pytest.mark.parametrize("number", [0, 2, 99])
+def test_summary_of_another_format_is_refused(tmp_path: Path, number: int):
+    write_summary(tmp_path, msgspec.structs.replace(SUMMARY, format=number))
+    assert refusal(tmp_path) == (
+        f"{tmp_path / FILE} is of format {number}; this version of OctopiS reads format 1"
+    )
+
+
 def test_summary_that_cannot_be_read_is_refused(tmp_path: Path):
     (tmp_path / FILE).mkdir()
     assert refusal(tmp_path).startswith(f"{tmp_path / FILE} is not a run's summary: ")

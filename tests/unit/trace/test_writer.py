@@ -174,6 +174,28 @@ class TestClosing:
         assert pq.read_table(folder / "ims.parquet").num_rows == 0
 
 
+class TestDiscarding:
+    @pytest.mark.parametrize("level", Level)
+    def test_discarded_trace_leaves_nothing(self, folder: Path, level: Level):
+        with TraceWriter(folder, level) as writer:
+            writer.discard()
+            assert not folder.exists()
+        assert list(folder.parent.iterdir()) == []
+
+    def test_rows_are_discarded_too(self, folder: Path):
+        with TraceWriter(folder, Level.FULL) as writer:
+            writer.write("stored", stored(0, 10))
+            writer.discard()
+            assert not writer.wants("stored")
+        assert not folder.exists()
+
+    def test_folder_may_be_written_to_again(self, folder: Path):
+        TraceWriter(folder, Level.FULL).discard()
+        with TraceWriter(folder, Level.FULL) as writer:
+            writer.write("stored", stored(0, 10))
+        assert pq.read_table(folder / "stored.parquet").num_rows == 10
+
+
 class TestRepeats:
     def write(self, folder: Path, *, seed: int) -> dict[str, str]:
         with TraceWriter(folder, Level.FULL) as writer:
@@ -205,6 +227,14 @@ class TestFolder:
         with TraceWriter(tmp_path, Level.SUMMARY):
             pass
         assert (tmp_path / "links.parquet").exists()
+
+    def test_folder_with_a_colon_in_its_name_is_no_address(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.chdir(tmp_path)
+        with TraceWriter(Path("run:1:x"), Level.SUMMARY):
+            pass
+        assert (tmp_path / "run:1:x" / "links.parquet").exists()
 
     def test_folder_that_holds_something_is_refused_and_left_alone(self, folder: Path):
         folder.mkdir(parents=True)

@@ -58,6 +58,16 @@ def times_of_publishers(scenario: Scenario) -> dict[str, list[int]]:
     return dict(found)
 
 
+def quotes(scenario: Scenario) -> list[tuple[str, int, int, dict]]:
+    """Return what all publishers but the high-rate one send: who, number, when and what."""
+    return [
+        (scenario.publishers[publisher].name, *facts)
+        for batch in scenario.publications()
+        for publisher, *facts in zip(*batch, strict=True)
+        if not scenario.publishers[publisher].high_rate
+    ]
+
+
 class TestRepeats:
     def test_same_plan_gives_the_same_files_to_the_byte(self, tmp_path: Path):
         assert contents(BURST, tmp_path / "one") == contents(BURST, tmp_path / "other")
@@ -121,7 +131,7 @@ class TestClients:
 
 
 class TestTimes:
-    @pytest.mark.parametrize("per_minute", [60, 1, 7_000, 3.5])
+    @pytest.mark.parametrize("per_minute", [60, 1, 7_000, 3.5, 0.001, 1e9])
     def test_intended_times_follow_the_rate(self, tmp_path: Path, per_minute: float):
         scenario = made(replace(PLAN, per_minute=per_minute), tmp_path / "scenario")
         times = times_of_publishers(scenario)
@@ -189,6 +199,22 @@ class TestHighRatePublisher:
         counts = [len(each) for batch in scenario.publications() for each in batch.attributes]
         assert set(counts) == {10}
 
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_all_others_do_the_same_without_it(self, tmp_path: Path, seed: int):
+        with_it = made(replace(BURST, seed=seed), tmp_path / "with")
+        without = made(replace(PLAN, seed=seed), tmp_path / "without")
+        assert with_it.publishers[:-1] == without.publishers
+        assert quotes(with_it) == quotes(without)
+        others = [each for each in with_it.subscribers if each.wanted != WANTS_FEED]
+        assert others == without.subscribers[-len(others) :]
+
+    def test_it_sits_on_any_broker(self, tmp_path: Path):
+        hosts = set()
+        for seed in range(60):
+            plan = replace(BURST, seed=seed, notifications_each=1, high_rate_notifications=1)
+            hosts.add(made(plan, tmp_path / str(seed)).publishers[-1].broker)
+        assert len(hosts) > 12, "of 18"
+
     def test_fewer_subscribers_than_clusters_all_want_the_feed(self, tmp_path: Path):
         scenario = made(replace(BURST, subscribers=2), tmp_path / "scenario")
         assert [each.wanted for each in scenario.subscribers] == [WANTS_FEED] * 2
@@ -217,9 +243,12 @@ class TestRefusals:
             ("publishers", -1, "publishers must be 0 or more, not -1"),
             ("notifications_each", -2, "must be 0 or more, not -2"),
             ("seed", -1, "seed must be 0 or more, not -1"),
-            ("per_minute", 0, "per_minute must be above 0, not 0"),
-            ("per_minute", float("nan"), "per_minute must be above 0, not nan"),
-            ("high_rate_per_minute", -1, "high_rate_per_minute must be above 0, not -1"),
+            ("high_rate_notifications", -5, "at a high rate must be 0 or more, not -5"),
+            ("per_minute", 0, "a rate per minute is from 0.001 to 1e9, not 0"),
+            ("per_minute", 1e-10, "a rate per minute is from 0.001 to 1e9, not 1e-10"),
+            ("per_minute", 2e9, "a rate per minute is from 0.001 to 1e9, not 2000000000.0"),
+            ("per_minute", float("nan"), "a rate per minute is from 0.001 to 1e9, not nan"),
+            ("high_rate_per_minute", -1, "a rate per minute is from 0.001 to 1e9, not -1"),
             ("selectivity", 0.0009, "selectivity must be between 0.001 and 0.5"),
             ("selectivity", 0.51, "selectivity must be between 0.001 and 0.5"),
         ],
@@ -237,3 +266,9 @@ class TestRefusals:
         with pytest.raises(InvalidConfiguration, match="is not empty"):
             write_example(PLAN, tmp_path)
         assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+    def test_faults_that_overlap_are_refused_and_nothing_written(self, tmp_path: Path):
+        cuts = CutLink("a,0", "b,0", 1000, 9000), CutLink("b,0", "a,0", 2000, 20000)
+        with pytest.raises(InvalidConfiguration, match="overlap: make them one"):
+            write_example(replace(PLAN, faults=cuts), tmp_path / "scenario")
+        assert not (tmp_path / "scenario").exists()

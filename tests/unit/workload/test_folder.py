@@ -138,6 +138,27 @@ def test_folder_that_holds_something_is_left_alone(folder: Path, tmp_path: Path)
     assert [path.name for path in taken.iterdir()] == ["mine.txt"]
 
 
+def test_file_in_place_of_the_folder_is_left_alone(folder: Path, tmp_path: Path):
+    (tmp_path / "file").write_text("keep me")
+    with pytest.raises(InvalidConfiguration, match="is a file: choose another folder"):
+        write_scenario(tmp_path / "file", (folder / DOCUMENT).read_text(), *tables(folder))
+    assert (tmp_path / "file").read_text() == "keep me"
+
+
+def test_folder_with_a_colon_in_its_name_is_no_address(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    write_scenario(Path("run:1:x"), (folder / DOCUMENT).read_text(), *tables(folder))
+    one, other = read_scenario(Path("run:1:x")), read_scenario(folder)
+    assert one.subscribers == other.subscribers
+    assert list(one.publications()) == list(other.publications())
+
+
+def test_document_may_be_named_in_place_of_its_folder(folder: Path):
+    assert read_scenario(folder / DOCUMENT) == read_scenario(folder)
+
+
 def test_document_that_makes_no_sense_is_refused_and_nothing_is_written(
     folder: Path, tmp_path: Path
 ):

@@ -1,6 +1,6 @@
 import pytest
 
-from octopis.errors import InvalidConfiguration, InvalidTopology
+from octopis.errors import InvalidConfiguration
 from octopis.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
 from octopis.topology import from_catalogue
 from octopis.workload.costs import profile_named
@@ -25,7 +25,8 @@ SLOW = '[[slow_links]]\nsource = "a,0"\ntarget = "b,0"\nfactor = 3\nbegin_ms = 0
 CUT = '[[cut_links]]\nsource = "B(a, 0)"\ntarget = "a,1"\nbegin_ms = 5\nend_ms = 6\n'
 SMALLEST = HEADING + TOPOLOGY + ROUTING + COST_TABLE
 QUEUES = '[queues]\ncapacity_messages = 5\npolicy = "stop"\n'
-WHOLE = SMALLEST + QUEUES + SLOW + SLOW + CUT
+LATER = SLOW.replace("= 0\n", "= 10.5\n").replace("end_ms = 10.5", "end_ms = 20")
+WHOLE = SMALLEST + QUEUES + SLOW + LATER + CUT
 
 
 def parse(text: str) -> ScenarioDocument:
@@ -52,7 +53,10 @@ def test_document_says_everything_about_the_run():
     assert document.routing.algorithm is Algorithm.DNR
     assert document.costs == COSTS
     assert document.queues == QueueOptions(5, "stop")
-    assert document.slow_links == (SlowLink("a,0", "b,0", 3, 0, 10.5),) * 2
+    assert document.slow_links == (
+        SlowLink("a,0", "b,0", 3, 0, 10.5),
+        SlowLink("a,0", "b,0", 3, 10.5, 20),
+    )
     assert document.cut_links == (CutLink("B(a, 0)", "a,1", 5, 6),)
 
 
@@ -83,8 +87,8 @@ def test_overlay_may_be_written_in_full():
         ("latency_us", "latency_ms", "unknown key 'costs.latency_ms'; did you mean 'latency_us'?"),
         ("factor", "facotr", "unknown key 'slow_links[0].facotr'; did you mean 'factor'?"),
         (
-            SLOW + CUT,
-            changed("end_ms", "end", SLOW) + CUT,
+            LATER,
+            changed("end_ms", "end", LATER),
             "unknown key 'slow_links[1].end'; did you mean 'end_ms'?",
         ),
         (
@@ -126,13 +130,22 @@ def test_missing_and_mistyped_values_are_refused_with_their_place(old: str, new:
         ("congestion_threshold = 0", "routing.congestion_threshold must be above 0"),
         ("congestion_threshold = -1", "routing.congestion_threshold must be above 0"),
         ("congestion_threshold = nan", "routing.congestion_threshold must be above 0"),
-        ("window_ms = 0", "routing.window_ms must be above 0 and below 1e6"),
-        ("window_ms = 1e6", "routing.window_ms must be above 0 and below 1e6"),
-        ("window_ms = nan", "routing.window_ms must be above 0 and below 1e6"),
+        ("window_ms = 0", "routing.window_ms must be 0.001 or more and below 1e6"),
+        ("window_ms = 0.0000001", "routing.window_ms must be 0.001 or more and below 1e6"),
+        ("window_ms = 1e6", "routing.window_ms must be 0.001 or more and below 1e6"),
+        ("window_ms = nan", "routing.window_ms must be 0.001 or more and below 1e6"),
     ],
 )
 def test_routing_options_that_make_no_sense_are_refused(option: str, message: str):
     assert refusal(changed(ROUTING, f"{ROUTING}{option}\n")) == message
+
+
+def test_shortest_window_is_a_microsecond():
+    assert parse(changed(ROUTING, f"{ROUTING}window_ms = 0.001\n")).routing.window_ms == 0.001
+
+
+def test_scenario_without_a_name_is_refused():
+    assert refusal(changed('"burst"', '""')) == "scenario.name is empty"
 
 
 def test_queue_without_room_is_refused():
@@ -149,8 +162,8 @@ def test_cost_that_makes_no_sense_is_refused():
 def test_fault_that_does_not_begin_before_it_ends_is_refused(times: tuple[float, float]):
     begin_ms, end_ms = times
     sentence = "begin_ms must be 0 or more and before end_ms"
-    slow = SLOW.replace("= 0\n", f"= {begin_ms}\n").replace("10.5", str(end_ms))
-    assert refusal(changed(SLOW + CUT, slow + CUT)) == f"slow_links[1]: {sentence}"
+    slow = LATER.replace("= 10.5", f"= {begin_ms}").replace("= 20", f"= {end_ms}")
+    assert refusal(changed(LATER, slow)) == f"slow_links[1]: {sentence}"
     cut = CUT.replace("= 5", f"= {begin_ms}").replace("= 6", f"= {end_ms}")
     assert refusal(changed(CUT, cut)) == f"cut_links[0]: {sentence}"
 
@@ -164,19 +177,76 @@ def test_link_that_gets_faster_is_refused(factor: str, shown: str):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new", "place", "message"),
     [
-        ('"a,0"', '"z,0"', "names 'z', which is not a vertex"),
-        ('"b,0"', '"b,3"', "the clusters are 0 to 2"),
-        ('"b,0"', '"0,b"', "did you mean b,0?"),
-        ('"b,0"', '"c,0"', r"no link joins B\(a, 0\) and B\(c, 0\)"),
-        ('"a,1"', '"b,1"', r"no link joins B\(a, 0\) and B\(b, 1\)"),
-        ('"a,1"', '"a,0"', r"no link joins B\(a, 0\) and B\(a, 0\)"),
+        ('"a,0"', '"z,0"', "slow_links[0]", "names 'z', which is not a vertex"),
+        ('"b,0"', '"b,3"', "slow_links[0]", "the clusters are 0 to 2"),
+        ('"b,0"', '"0,b"', "slow_links[0]", "did you mean b,0?"),
+        ('"b,0"', '"c,0"', "slow_links[0]", "no link joins B(a, 0) and B(c, 0)"),
+        ('"a,1"', '"z,0"', "cut_links[0]", "names 'z', which is not a vertex"),
+        ('"a,1"', '"b,1"', "cut_links[0]", "no link joins B(a, 0) and B(b, 1)"),
+        ('"a,1"', '"a,0"', "cut_links[0]", "no link joins B(a, 0) and B(a, 0)"),
     ],
 )
-def test_fault_on_a_link_that_is_not_there_is_refused(old: str, new: str, message: str):
-    with pytest.raises((InvalidTopology, InvalidConfiguration), match=message.replace("?", r"\?")):
-        parse(changed(old, new))
+def test_fault_on_a_link_that_is_not_there_is_refused_with_its_place(
+    old: str, new: str, place: str, message: str
+):
+    sentence = refusal(changed(old, new))
+    assert sentence.startswith(f"{place}: ")
+    assert message in sentence
+
+
+def with_faults(kind: str, *facts: tuple[str, str, float, float]) -> str:
+    """Return a document with faults of one kind: source, target, begin and end."""
+    tables = [
+        f'[[{kind}]]\nsource = "{source}"\ntarget = "{target}"\n'
+        f"begin_ms = {begin_ms}\nend_ms = {end_ms}\n"
+        for source, target, begin_ms, end_ms in facts
+    ]
+    factor = "factor = 2\n" if kind == "slow_links" else ""
+    return SMALLEST + "".join(table + factor for table in tables)
+
+
+@pytest.mark.parametrize("kind", ["slow_links", "cut_links"])
+@pytest.mark.parametrize(
+    "second",
+    [
+        ("a,0", "b,0", 10, 30),
+        ("a,0", "b,0", 20, 30),
+        ("a,0", "b,0", 0, 10.5),
+        ("a,0", "b,0", 12, 13),
+        ("B(a, 0)", "B(b, 0)", 0, 99),
+    ],
+)
+def test_faults_of_one_link_that_overlap_are_refused_with_both_places(
+    kind: str, second: tuple[str, str, float, float]
+):
+    first, between = ("a,0", "b,0", 10, 20.5), ("a,0", "a,1", 10, 20)
+    sentence = refusal(with_faults(kind, first, between, second))
+    assert sentence == f"{kind}[2] and [0] overlap: make them one"
+
+
+def test_cuts_of_one_link_overlap_whichever_end_is_named_first():
+    text = with_faults("cut_links", ("a,0", "b,0", 1000, 9000), ("b,0", "a,0", 2000, 20000))
+    assert refusal(text) == "cut_links[1] and [0] overlap: make them one"
+
+
+def test_both_directions_of_a_link_may_be_slow_at_once():
+    text = with_faults("slow_links", ("a,0", "b,0", 0, 9), ("b,0", "a,0", 5, 20))
+    assert len(parse(text).slow_links) == 2
+
+
+@pytest.mark.parametrize("kind", ["slow_links", "cut_links"])
+def test_fault_may_begin_when_another_of_its_link_ends(kind: str):
+    text = with_faults(kind, ("a,0", "b,0", 5, 9), ("a,0", "b,0", 9, 20), ("a,0", "b,0", 0, 5))
+    assert len(getattr(parse(text), kind)) == 3
+
+
+def test_link_may_be_slow_and_cut_at_once():
+    text = with_faults("slow_links", ("a,0", "b,0", 0, 9))
+    text += with_faults("cut_links", ("a,0", "b,0", 0, 9)).removeprefix(SMALLEST)
+    document = parse(text)
+    assert (len(document.slow_links), len(document.cut_links)) == (1, 1)
 
 
 def test_unknown_overlay_is_refused_with_the_nearest_known_one():

@@ -38,6 +38,7 @@ OWN = NamedTopology(
 
 numbers = st.floats(0, 1e8, allow_nan=False) | st.integers(0, 10**8)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 
 
 def formatted(**tables) -> str:
@@ -64,6 +65,11 @@ def test_overlay_of_the_catalogue_reads_back_from_its_name_alone(name: str):
 
 def test_overlay_that_is_not_in_the_catalogue_reads_back():
     assert read_back(topology=OWN)[1] == OWN
+
+
+def test_overlay_of_the_catalogue_under_another_name_keeps_its_name():
+    mine = NamedTopology("mine", "My own.", FIGURE_7.scot)
+    assert read_back(topology=mine)[1] == mine
 
 
 @pytest.mark.parametrize("name", PROFILES)
@@ -95,7 +101,7 @@ def test_threshold_may_be_infinite():
     assert read_back(routing=never)[0].routing == never
 
 
-@given(name=texts, description=texts, seed=st.integers(0, 2**63 - 1))
+@given(name=names, description=texts, seed=st.integers(0, 2**63 - 1))
 @settings(max_examples=50, deadline=None)
 def test_any_heading_reads_back(name: str, description: str, seed: int):
     heading = Heading(name, seed, description)
@@ -119,10 +125,12 @@ def test_any_faults_read_back_in_their_order(data: st.DataObject):
     scot = OWN.scot
     links = [(one, other) for one, other, _ in (*scot.acols, *scot.icols)]
     faults = []
+    free_ms = dict.fromkeys(links, 0.0)  # faults of a link follow one another
     for one, other in data.draw(st.lists(st.sampled_from(links), max_size=6)):
-        begin_ms = data.draw(numbers)
+        begin_ms = free_ms[one, other] + data.draw(numbers)
         where = str(one), other.short
         times = begin_ms, begin_ms + 1 + data.draw(numbers)
+        free_ms[one, other] = times[1]
         if data.draw(st.booleans()):
             faults.append(SlowLink(*where, 1 + data.draw(numbers), *times))
         else:
