@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+
 from support.cluster import HOST, standalone_cluster
 from support.quotes import HEADER, csv_rows, write_lines
 from support.traces import make_scenario
