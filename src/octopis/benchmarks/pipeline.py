@@ -19,7 +19,7 @@ from octopis.pipeline.runs import Run, RunTable
 from octopis.pipeline.session import open_spark
 from octopis.pipeline.sweep import sweep
 from octopis.pipeline.synthetic import DAYS
-from octopis.pipeline.truth import Oracle, pairs, read_notifications, write_truth
+from octopis.pipeline.truth import Oracle, read_notifications, write_pairs, write_truth
 from octopis.routing import Algorithm
 from octopis.topology import from_catalogue
 from octopis.trace import Level
@@ -94,7 +94,7 @@ def _truth(spark: SparkSession, folder: Path, scale: float, seed: int) -> Iterat
     tenth.count()
     oracle = Oracle.of(scenario.subscribers)
     written = folder / "ours.parquet"
-    ours_s = _timed(lambda: pairs(spark, tenth, oracle).write.parquet(str(written)))
+    ours_s = _timed(lambda: write_pairs(spark, tenth, oracle, written))
     naive = naive_pairs(spark, tenth, scenario.subscribers)
     naive_s = _timed(lambda: naive.write.parquet(str(folder / "naive.parquet")))
     count = spark.read.parquet(str(written)).count()

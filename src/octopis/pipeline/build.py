@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from octopis.pipeline.folders import new_folder
+from octopis.pipeline.kept import kept
 from octopis.pipeline.notifications import notifications, write_single_file
 from octopis.pipeline.subscriptions import filter_texts, sample_size, shuffled
 from octopis.workload import folder as files
@@ -36,29 +37,23 @@ class BuildReport(msgspec.Struct, frozen=True, kw_only=True):
 def build(spark: SparkSession, quotes: DataFrame, plan: Plan, out: Path) -> BuildReport:
     """Write the scenario of `plan` with `quotes` into a new folder."""
     plan.check()
-    ordered = shuffled(quotes, plan.seed).persist()
-    try:
+    with kept(shuffled(quotes, plan.seed)) as ordered:
         count, whole = quotes.count(), ordered.count()
         sampled = sample_size(whole, plan.selectivity)
         with new_folder(out) as folder:
             sample = ordered.where(F.col("number") < sampled).orderBy("number").toArrow()
             texts = filter_texts(spark, sample, plan.subscribers, plan.selectivity, plan.seed)
+            filters = texts.orderBy("number").toArrow().column("filter").to_pylist()
             clients = Clients(plan)
-            rows = texts.orderBy("number").toArrow()
-            subscriptions = clients.subscriptions(rows.column("filter").to_pylist())
+            subscriptions, publishers = clients.subscriptions(filters), clients.publishers()
             pq.write_table(subscriptions, folder / files.SUBSCRIPTIONS, compression="zstd")
-            pq.write_table(clients.publishers(), folder / files.PUBLISHERS, compression="zstd")
+            pq.write_table(publishers, folder / files.PUBLISHERS, compression="zstd")
             held_back = ordered.withColumn("number", F.col("number") - sampled)
             held_back = held_back.where(F.col("number") >= 0)
             published = notifications(spark, plan, clients, held_back, whole - sampled)
-            parts = folder / "parts"
-            target = folder / files.NOTIFICATIONS
-            write_single_file(published, parts, target, attribute_types(plan))
-            shutil.rmtree(parts)
+            _write_notifications(published, folder, plan)
             (folder / files.DOCUMENT).write_text(plan.document(), encoding="utf-8")
             scenario = files.read_scenario(folder)  # what cannot be read must not be left behind
-    finally:
-        ordered.unpersist()
     return BuildReport(
         quotes=count,
         without_previous_close=count - whole,
@@ -67,3 +62,9 @@ def build(spark: SparkSession, quotes: DataFrame, plan: Plan, out: Path) -> Buil
         subscriptions=len(scenario.subscribers),
         notifications=scenario.notification_count,
     )
+
+
+def _write_notifications(published: DataFrame, folder: Path, plan: Plan) -> None:
+    parts = folder / "parts"
+    write_single_file(published, parts, folder / files.NOTIFICATIONS, attribute_types(plan))
+    shutil.rmtree(parts)

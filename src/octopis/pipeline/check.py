@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from octopis.errors import InvalidConfiguration
+from octopis.pipeline.kept import kept
 from octopis.pipeline.schemas import PAIRS
 from octopis.pipeline.trace_folder import open_trace, read_trace
 from octopis.pipeline.truth import true_pairs
@@ -38,9 +39,10 @@ def check(spark: SparkSession, trace: Path, scenario: Scenario, shown: int = SHO
     if summary.scenario_digest != scenario.digest:
         raise InvalidConfiguration(f"{trace} was not run from {scenario.folder}: it differs")
     deliveries = read_trace(spark, trace, "deliveries").select(*_KEY, "delivered_ns")
-    compared = compare(true_pairs(spark, scenario), deliveries).persist()
-    unordered = out_of_order(deliveries).persist()
-    try:
+    with (
+        kept(compare(true_pairs(spark, scenario), deliveries)) as compared,
+        kept(out_of_order(deliveries)) as unordered,
+    ):
         totals = compared.agg(
             F.sum("wanted").alias("due"),
             F.sum("got").alias("delivered"),
@@ -55,9 +57,6 @@ def check(spark: SparkSession, trace: Path, scenario: Scenario, shown: int = SHO
             if faults[fault]
             for row in _first(unordered if fault == UNORDERED else compared, fault, shown)
         ]
-    finally:
-        compared.unpersist()
-        unordered.unpersist()
     return Verdict(int(totals["due"] or 0), int(totals["delivered"] or 0), faults, examples)
 
 

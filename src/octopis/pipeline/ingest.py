@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.pipeline import quotes as q
 from octopis.pipeline.folders import new_folder
+from octopis.pipeline.kept import kept
 from octopis.pipeline.quote_files import find_files
 from octopis.pipeline.reading import count_rows, first_lines, read_rows
 from octopis.pipeline.schemas import QUOTES
@@ -37,20 +38,17 @@ def ingest(spark: SparkSession, paths: list[Path], out: Path) -> IngestReport:
     """Read quote files and leave their quotes, and what was set aside, in a new folder."""
     files = find_files(paths)
     firsts = first_lines(spark, files)
-    rows = q.judged(read_rows(spark, files, firsts)).persist()
-    try:
-        with new_folder(out) as folder:
-            read = count_rows(spark, files, firsts)
-            if not read:
-                raise InvalidConfiguration(f"{_shown(paths)} holds a header and no row")
-            report = _report([str(path) for path in paths], read, _reasons(rows))
-            if not report.accepted:
-                raise InvalidConfiguration(_nothing_left(rows, report))
-            q.accepted(rows).write.parquet(str(folder / QUOTES_TABLE))
-            q.quarantined(rows).write.parquet(str(folder / QUARANTINE_TABLE))
-            _write_report(folder, report)
-    finally:
-        rows.unpersist()
+    judged = q.judged(read_rows(spark, files, firsts))
+    with new_folder(out) as folder, kept(judged) as rows:
+        read = count_rows(spark, files, firsts)
+        if not read:
+            raise InvalidConfiguration(f"{_shown(paths)} holds a header and no row")
+        report = _report([str(path) for path in paths], read, _reasons(rows))
+        if not report.accepted:
+            raise InvalidConfiguration(_nothing_left(rows, report))
+        q.accepted(rows).write.parquet(str(folder / QUOTES_TABLE))
+        q.quarantined(rows).write.parquet(str(folder / QUARANTINE_TABLE))
+        _write_report(folder, report)
     return report
 
 

@@ -116,7 +116,8 @@ def _runs(row: _Row, base: Path, place: str, loaders: Loaders) -> list[Run]:
             raise InvalidConfiguration(
                 f"{place}: a scenario has its {next(iter(given))}: leave it out, or the scenario"
             )
-        folders = [base / name for name in _listed(row.scenario)]
+        # Absolute, since it is a worker who reads them, and it runs somewhere else.
+        folders = [(base / name).absolute() for name in _listed(row.scenario)]
         return [
             Run(f"{folder.name}-{algorithm.value}", algorithm, folder, None)
             for folder, algorithm in product(folders, _listed(row.algorithm))

@@ -198,10 +198,17 @@ def _stop_at_once(process: Process) -> None:
     PySpark's own handler would ask Java to cancel the jobs, over the very connection that waits
     for an answer.
     """
+    logging.disable(logging.CRITICAL)  # Py4J logs what it was doing, with its stack
+    context: Any = SparkContext._active_spark_context  # noqa: SLF001
+    if context is not None:  # its server would say, with a stack, that Java has gone
+        context._accumulatorServer.handle_error = _say_nothing  # noqa: SLF001
     process.terminate()
     _end(process)
-    logging.disable(logging.CRITICAL)  # Py4J logs what it was doing, with its stack
     raise KeyboardInterrupt
+
+
+def _say_nothing(*_facts: object) -> None:
+    pass
 
 
 def _end(process: Process) -> None:

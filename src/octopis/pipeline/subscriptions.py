@@ -22,7 +22,7 @@ SAMPLE_SHARE = 3
 """A third of the quotes, at most SAMPLE_MAX, makes the subscriptions; the rest is published."""
 
 TOLERANCE = 0.05
-"""How far a subscription's share of the sample may be from the wanted one."""
+"""How far a subscription's share of the sample may be from the wanted one, or else by one row."""
 
 ROWS_MATCHED_MIN = 5
 _TRIES = 500
@@ -68,9 +68,10 @@ def filter_texts(
 
 def _text(maker: RangeFilters, selectivity: float, seed: int, number: int) -> str:
     random = np.random.default_rng([seed, 2, number])
+    allowed = max(TOLERANCE * selectivity, 1 / maker.size)
     for _ in range(_TRIES):
         drawn = maker.draw(random)
-        if abs(drawn.share - selectivity) <= TOLERANCE * selectivity:
+        if abs(drawn.share - selectivity) <= allowed:
             return print_filter(drawn.wanted)
     raise InvalidConfiguration(
         f"no {_TRIES} draws gave a subscription of {selectivity:g}: the quotes are too few, "

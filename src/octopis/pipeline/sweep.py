@@ -109,7 +109,7 @@ def _remove_drafts(out: Path) -> None:
 def scenario_folder(run: Run, out: Path) -> Path:
     """Return where a run's scenario is, or will be."""
     if run.scenario is not None:
-        return run.scenario.absolute()
+        return run.scenario
     assert run.plan is not None
     return out / SCENARIOS / run.plan.name
 

@@ -3,7 +3,6 @@
 The broker's own matching index is built once and broadcast; executors ask it batch by batch.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from octopis.errors import InvalidConfiguration
 from octopis.matching import BitsetIndex
 from octopis.pipeline.folders import new_folder
+from octopis.pipeline.parts import Batches, write_parts
 from octopis.pipeline.schemas import PAIRS, TARGETS, spark_schema
 from octopis.pipeline.session import ship, task_count
+from octopis.trace.schemas import NAME
 from octopis.workload import folder as files
 from octopis.workload.folder import Scenario
 from octopis.workload.publications import attributes_of
@@ -25,6 +26,9 @@ FOLDER = "truth"
 PAIRS_TABLE = "pairs.parquet"
 TARGETS_TABLE = "targets.parquet"
 REPORT = "truth.json"
+
+_PAIRS = pa.schema([("publisher", NAME), ("sequence", pa.int64()), ("subscription", NAME)])
+"""PAIRS as executors write them: names repeat a lot, so each is written once."""
 
 
 class TruthReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,13 +64,13 @@ def write_truth(spark: SparkSession, scenario: Scenario, out: Path) -> TruthRepo
     oracle = Oracle.of(scenario.subscribers)
     rows = read_notifications(spark, scenario)
     with new_folder(out) as folder:
-        pairs(spark, rows, oracle).write.parquet(str(folder / PAIRS_TABLE))
+        count = write_pairs(spark, rows, oracle, folder / PAIRS_TABLE)
         targets(spark, rows, oracle).write.parquet(str(folder / TARGETS_TABLE))
         report = TruthReport(
             scenario_digest=scenario.digest,
             notifications=scenario.notification_count,
             subscriptions=len(scenario.subscribers),
-            pairs=spark.read.schema(PAIRS).parquet(str(folder / PAIRS_TABLE)).count(),
+            pairs=count,
         )
         text = msgspec.json.format(msgspec.json.encode(report), indent=2)
         (folder / REPORT).write_bytes(text + b"\n")
@@ -104,28 +108,39 @@ def pairs(spark: SparkSession, notifications: DataFrame, oracle: Oracle) -> Data
     """Return `publisher`, `sequence` and `subscription` of every delivery that is due."""
     shipped = ship(spark, oracle)
 
-    def match(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        index, names = shipped().index, shipped().names
-        for batch in _small(batches):
-            rows, numbers = index.match_numbers(attributes_of(batch.column("attributes")))
-            places = pa.array(rows)
-            yield pa.RecordBatch.from_arrays(
-                [
-                    batch.column("publisher").take(places),
-                    batch.column("sequence").take(places),
-                    names.take(pa.array(numbers)),
-                ],
-                names=PAIRS.fieldNames(),
-            )
+    def match(batches: Batches) -> Batches:
+        for batch in _matched(batches, shipped()):
+            plain = [column.cast(pa.string()) for column in (batch.column(0), batch.column(2))]
+            columns = [plain[0], batch.column(1), plain[1]]
+            yield pa.RecordBatch.from_arrays(columns, names=PAIRS.fieldNames())
 
     return notifications.mapInArrow(match, PAIRS)
+
+
+def write_pairs(spark: SparkSession, notifications: DataFrame, oracle: Oracle, folder: Path) -> int:
+    """Write the same to a new folder, and return how many there are."""
+    shipped = ship(spark, oracle)
+    make = lambda batches: _matched(batches, shipped())  # noqa: E731 - travels with what it holds
+    return write_parts(notifications, folder, _PAIRS, make)
+
+
+def _matched(batches: Batches, oracle: Oracle) -> Batches:
+    for batch in _small(batches):
+        rows, numbers = oracle.index.match_numbers(attributes_of(batch.column("attributes")))
+        places = pa.array(rows)
+        columns = [
+            batch.column("publisher").dictionary_encode().take(places),
+            batch.column("sequence").take(places),
+            pa.DictionaryArray.from_arrays(pa.array(numbers.astype("int32")), oracle.names),
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=_PAIRS)
 
 
 def targets(spark: SparkSession, notifications: DataFrame, oracle: Oracle) -> DataFrame:
     """Return for each notification the brokers with a subscription that must get it, sorted."""
     shipped = ship(spark, oracle)
 
-    def reach(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def reach(batches: Batches) -> Batches:
         index = shipped().index
         for batch in _small(batches):
             brokers = index.destinations(attributes_of(batch.column("attributes")))
@@ -141,7 +156,7 @@ def targets(spark: SparkSession, notifications: DataFrame, oracle: Oracle) -> Da
     return notifications.mapInArrow(reach, TARGETS)
 
 
-def _small(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _small(batches: Batches) -> Batches:
     """Cut batches to the size at which the index works best and its answers stay small."""
     for batch in batches:
         for start in range(0, len(batch), 1024):

@@ -33,11 +33,11 @@ class RangeFilters:
         self._names = list(sample)
         self._sample = sample
         self._selectivity = selectivity
-        self._size = len(next(iter(sample.values())))
+        self.size = len(next(iter(sample.values())))
         self._orders: dict[str, Integers] = {}
         self._ranks: dict[str, Integers] = {}
         for name, values in sample.items():
-            order = np.array(sorted(range(self._size), key=values.__getitem__), np.int64)
+            order = np.array(sorted(range(self.size), key=values.__getitem__), np.int64)
             self._orders[name] = order
             self._ranks[name] = _ranks(values, order)
 
@@ -52,10 +52,10 @@ class RangeFilters:
         """Return a filter, or None where its ranges exclude each other."""
         terms = int(random.integers(2, 5))
         picks = random.permutation(len(self._names))[:terms]
-        free = int(self._size * self._selectivity ** (1 / terms))
-        fitted = int(self._size * self._selectivity)
-        left = np.ones(self._size, np.bool_)
-        matched = np.ones(self._size, np.bool_)
+        free = int(self.size * self._selectivity ** (1 / terms))
+        fitted = int(self.size * self._selectivity)
+        left = np.ones(self.size, np.bool_)
+        matched = np.ones(self.size, np.bool_)
         ranges = []
         for step, pick in enumerate(picks.tolist()):
             name = self._names[pick]
@@ -66,13 +66,13 @@ class RangeFilters:
             window = order[start : start + size]
             if not len(window):
                 return None
-            inside = np.zeros(self._size, np.bool_)
+            inside = np.zeros(self.size, np.bool_)
             inside[window] = True
             left &= inside
             ranks, values = self._ranks[name], self._sample[name]
             matched &= (ranks >= ranks[window[0]]) & (ranks <= ranks[window[-1]])
             ranges.append(_range(name, values[window[0]], values[window[-1]]))
-        share = np.count_nonzero(matched) / self._size
+        share = np.count_nonzero(matched) / self.size
         return Drawn(Filter(conjunction(ranges)), share)
 
 

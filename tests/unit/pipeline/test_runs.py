@@ -35,7 +35,7 @@ def test_lists_stand_for_every_combination():
 def test_scenario_is_found_beside_the_table():
     table = parsed('[[runs]]\nscenario = "burst"\nalgorithm = "bid"')
     assert [(run.name, run.scenario, run.algorithm) for run in table.runs] == [
-        ("burst-bid", Path("here/burst"), Algorithm.BID)
+        ("burst-bid", Path("here/burst").absolute(), Algorithm.BID)
     ]
 
 

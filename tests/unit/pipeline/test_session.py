@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -91,15 +92,15 @@ def test_server_that_cannot_be_reached_is_one_sentence(monkeypatch: pytest.Monke
 def test_ctrl_c_ends_java_and_leaves_nothing(tmp_path: Path):
     out = tmp_path / "out"
     process = subprocess.Popen(
-        [OCTOPIS, "workload", "ingest", "--synthetic", "--days", "2000", "--out", str(out)],
+        [OCTOPIS, "workload", "build", "--notifications", "20000", "--out", str(out)],
         env={**os.environ, "TMPDIR": str(tmp_path)},
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
     try:
-        while process.poll() is None and not list(tmp_path.glob(".out.*.draft")):
-            pass
+        while process.poll() is None and not list(tmp_path.glob(".out.*.draft/publishers.parquet")):
+            time.sleep(0.1)
         os.killpg(process.pid, signal.SIGINT)
         _, told = process.communicate(timeout=60)
     finally:

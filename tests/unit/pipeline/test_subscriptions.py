@@ -43,6 +43,12 @@ def test_each_subscription_comes_from_its_own_number(spark: SparkSession):
         assert 0.019 <= sum(map(wanted.matches, rows)) / len(rows) <= 0.021
 
 
+def test_few_quotes_will_do_where_one_row_is_more_than_the_tolerance(spark: SparkSession):
+    quotes = shuffled(synthetic_quotes(spark, 1, 3), 1)
+    sample = quotes.where("number < 265").orderBy("number").toArrow()
+    assert filter_texts(spark, sample, 20, 0.02, 1).count() == 20
+
+
 def test_quotes_that_are_all_alike_are_refused(spark: SparkSession):
     quotes = synthetic_quotes(spark, 1, 3).dropna().limit(1)
     sample = quotes.toArrow().take([0] * 300)
