@@ -14,6 +14,9 @@ from octopis.workload.scenario import (
 )
 from octopis.workload.text import format_scenario
 
+MINUTES_MAX = 1_000_000
+"""About two years: all times of a run then fit in 64 bits."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
@@ -51,6 +54,15 @@ class Plan:
                 raise InvalidConfiguration(f"a rate per minute is from 0.001 to 1e9, not {rate}")
         if not 0.001 <= self.selectivity <= 0.5:
             raise InvalidConfiguration("selectivity must be between 0.001 and 0.5")
+        minutes = max(
+            self.notifications_each / self.per_minute,
+            self.high_rate_notifications / self.high_rate_per_minute,
+        )
+        if minutes > MINUTES_MAX:
+            raise InvalidConfiguration(
+                f"at these rates the last notification is due after {minutes:,.0f} minutes; "
+                f"a scenario lasts {MINUTES_MAX:,} at most"
+            )
 
     def document(self) -> str:
         """Return the text of the scenario's document."""
