@@ -4,6 +4,8 @@ So a port that is taken is found before anything has started, and ports that the
 are known to all.
 """
 
+import errno
+import os
 import socket
 
 from octopis.errors import InvalidConfiguration, OperationFailed
@@ -64,6 +66,14 @@ def _open(broker: BrokerId, address: Address) -> socket.socket:
         return socket.create_server(address, family=family, backlog=_BACKLOG)
     except OSError as failure:
         raise OperationFailed(
-            f"{broker} cannot listen at {address}: {failure.strerror or failure}; nothing was "
+            f"{broker} cannot listen at {address}: {_reason(failure)}; nothing was "
             "started. See octopis overlay status, or choose other ports with --port"
         ) from failure
+
+
+def _reason(failure: OSError) -> str:
+    # Python adds its own words about the address, which stands in the sentence already.
+    number = failure.errno
+    if number is None or number not in errno.errorcode:
+        return str(failure)
+    return os.strerror(number)
