@@ -129,6 +129,7 @@ def _connect(remote: str) -> Iterator[SparkSession]:
 @contextmanager
 def _start(master: str, settings: Mapping[str, str] | None) -> Iterator[SparkSession]:
     check_java()
+    os.environ.pop(REMOTE_VARIABLE, None)  # PySpark would follow it, whatever master it is given
     wanted = {**SETTINGS, "spark.master": master, **(settings or {})}
     if _is_local(master):
         # Nothing leaves this machine, and the machine's own name need not be known to anyone.
