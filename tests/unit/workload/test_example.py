@@ -10,8 +10,8 @@ from octopis.errors import InvalidConfiguration
 from octopis.filters import parse_filter
 from octopis.routing import Algorithm
 from octopis.topology import from_catalogue
-from octopis.workload.costs import profile_named
 from octopis.workload.clients import START_WITHIN_NS
+from octopis.workload.costs import profile_named
 from octopis.workload.example import Plan, write_example
 from octopis.workload.folder import FILES, NOTIFICATIONS, Scenario, read_scenario
 from octopis.workload.high_rate import wants_feed
