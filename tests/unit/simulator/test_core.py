@@ -13,7 +13,7 @@ from octopis.simulator.core import RealBrokers
 from octopis.simulator.simulation import Simulation
 from octopis.trace import Level
 from octopis.workload.scenario import CutLink, Policy, QueueOptions, SlowLink
-from support.overlays import A0, B0, C0
+from support.overlays import A0, B0, B1, C0
 from support.simulations import (
     MS,
     Publishes,
@@ -89,6 +89,36 @@ def test_broker_is_told_of_all_that_leaves_its_queues():
             told.settle(station, simulation.kernel.now + 10 * MS)
             for status in told.brokers[station.index].link_status.statuses.values():
                 assert (status.queue_length, status.entering, status.leaving) == (0, 0, 0)
+
+
+def put_on_queue(simulation: Simulation, target: BrokerId, send_us: int) -> None:
+    """Let b,0 send a message of which nobody but its Link Status Table will know."""
+    output = simulation.network.output(B0, target)
+    real(simulation).brokers[output.source.index].link_status.entered(target)
+    simulation.kernel.send(output, Copy(None, 1, send_us * 1000, Reason.SYNC), 0)
+
+
+def test_broker_is_told_in_the_order_of_time_in_which_window_messages_left():
+    with simulated(BUSY, Level.DELIVERIES, real_brokers=True) as (simulation, _):
+        for target, send_us in ((B1, 800), (C0, 400), (A0, 400)):  # they leave at 0, 0.8 and 1.2 ms
+            put_on_queue(simulation, target, send_us)
+        station = simulation.network.by_broker[B0]
+        real(simulation).settle(station, MS + MS // 2)
+        status = real(simulation).brokers[station.index].link_status
+        assert (status[C0].q_out, status[C0].leaving) == (1, 0)
+        assert (status[A0].q_out, status[A0].leaving) == (0, 1)
+        assert (status[A0].q_in, status[A0].entering) == (1, 0)
+
+
+@pytest.mark.parametrize(("windows", "count"), [(0, 0), (1, 1), (2, 0), (7, 0)])
+def test_broker_knows_counts_of_the_last_window_only(windows: int, count: int):
+    with simulated(BUSY, Level.DELIVERIES, real_brokers=True) as (simulation, _):
+        put_on_queue(simulation, A0, 1)
+        station = simulation.network.by_broker[B0]
+        for now in (MS // 2, windows * MS + MS // 2):
+            real(simulation).settle(station, now)
+        status = real(simulation).brokers[station.index].link_status[A0]
+        assert (status.queue_length, status.q_in, status.q_out) == (0, count, count)
 
 
 @pytest.fixture
