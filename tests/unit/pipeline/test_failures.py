@@ -33,4 +33,4 @@ def test_errors_of_workers_come_out_as_ours(spark: SparkSession):
 
     said = "Spark could not finish: the worker says no"
     with pytest.raises(OperationFailed, match=said), plain_errors():
-        spark.range(1).mapInArrow(fail, "id long").collect()
+        spark.range(0, 1, 1, 1).mapInArrow(fail, "id long").collect()
