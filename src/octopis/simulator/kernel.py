@@ -208,7 +208,6 @@ class Kernel:
 
     def _make_room(self, output: Output, copy: Copy, now: int) -> bool:
         """Apply the policy to a full queue; tell whether the new copy may still be queued."""
-        output.dropped += 1
         if output.first_dropped_ns < 0:
             output.first_dropped_ns = now
         if self._policy == "stop":
@@ -217,6 +216,7 @@ class Kernel:
                 f"its bound of {self._capacity:,} messages at {now / 1e9:.6f} s of virtual time, "
                 f'and queues.policy is "stop"'
             )
+        output.dropped += 1
         if self._policy == "drop_newest":
             self._drop(output, Waiting(copy, now, output.length(now)), now)
             return False

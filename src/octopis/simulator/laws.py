@@ -47,7 +47,7 @@ class Laws:
         self._path_max = path_max(network, algorithm)
         self._everyone = (1 << len(network.stations)) - 1
         self._taken_in = [0] * len(network.stations)
-        self._from_clients = 0
+        self._from_clients = [0] * len(network.stations)
         self._known_distances: dict[int, list[int]] = {}
 
     def served(self, station: Station, copy: Copy, now: int) -> None:
@@ -165,21 +165,29 @@ class Laws:
             detail = f"the filter of {subscriber.subscription} and the matching index disagree"
             self._break(law, detail, flight.accepted_ns, station, flight)
 
-    def sent_by_client(self) -> None:
+    def sent_by_client(self, station: Station) -> None:
         """Count a message that a local client gave to its broker."""
-        self._from_clients += 1
+        self._from_clients[station.index] += 1
+
+    def all_arrived(self, under_way: Sequence[Flight], now: int) -> None:
+        """Check at the end of a run that no notification is under way any more."""
+        for flight in under_way:
+            detail = f"{flight.outstanding:,} copies never arrived"
+            self._break("conservation", detail, now, flight.host, flight)
 
     def conserved(self, now: int) -> None:
         """Check at the end of a run that no copy has vanished or come from nowhere."""
-        outputs = self._network.outputs
-        put_on = sum(output.messages - output.dropped - output.cut for output in outputs)
-        queued = sum(len(output.waiting) for output in outputs)
-        if queued or put_on + self._from_clients != sum(self._taken_in):
-            detail = (
-                f"{put_on:,} copies on queues and {self._from_clients:,} from clients, "
-                f"{sum(self._taken_in):,} taken in, {queued:,} still queued"
-            )
-            self._break("conservation", detail, now, self._network.stations[0])
+        expected = list(self._from_clients)
+        for output in self._network.outputs:
+            if output.waiting:
+                detail = f"towards {output.target.broker}, {len(output.waiting):,} still queued"
+                self._break("conservation", detail, now, output.source)
+            expected[output.target.index] += output.messages - output.dropped - output.cut
+        for station, wanted in zip(self._network.stations, expected, strict=True):
+            taken_in = self._taken_in[station.index]
+            if taken_in != wanted:
+                detail = f"{wanted:,} messages were sent here, {taken_in:,} were taken in"
+                self._break("conservation", detail, now, station)
 
     def link_status(
         self, output: Output, claimed: LinkStatus | None, counted: tuple[int, int, int], now: int

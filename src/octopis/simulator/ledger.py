@@ -124,6 +124,16 @@ class Ledger:
         ends = output.source.index, output.target.index
         self._rows.add("queues", (window_end_ns, *ends, *seen, seen[0] > longest))
 
+    @property
+    def under_way(self) -> list[Flight]:
+        """The notifications of which copies have still to arrive."""
+        return [
+            flight
+            for audience in self._open.values()
+            for flight in audience.flights
+            if flight.outstanding
+        ]
+
     def finish(self) -> None:
         """Write what a run that was broken off has done so far, and the counts of all links."""
         for audience in list(self._open.values()):

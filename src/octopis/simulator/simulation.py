@@ -1,7 +1,8 @@
 """One run of a scenario, put together: network, kernel, traffic, ledger and laws."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from operator import itemgetter
 
 from octopis.routing import Algorithm, Reason
 from octopis.simulator.audience import Flight, Matcher
@@ -95,6 +96,7 @@ class Simulation:
         else:
             self.kernel.run(self.notifying, laws.served, self._publications())
         self.laws.conserved(self.ledger.last_ns)
+        self.laws.all_arrived(self.ledger.under_way, self.ledger.last_ns)
 
     def finish(self, state: State, reason: str) -> RunSummary:
         """Write what is left to write, and return the summary."""
@@ -136,7 +138,7 @@ class Simulation:
                     dropped=output.dropped,
                 )
                 for output in outputs
-                if output.dropped
+                if output.first_dropped_ns >= 0
             ],
         )
 
@@ -146,14 +148,17 @@ class Simulation:
             output = self.network.output(scot.broker(slow.source), scot.broker(slow.target))
             begin, end = (self._begin_ns + round(ms * MS) for ms in (slow.begin_ms, slow.end_ms))
             output.slow.append((begin, end, slow.factor))
+        changes: list[tuple[int, int, Callable[[int], None]]] = []
         for cut in self._scenario.document.cut_links:
             real = self._real
             assert real is not None, "real brokers run where links are cut"
             output = self.network.output(scot.broker(cut.source), scot.broker(cut.target))
             for each in (output, output.back):
-                down, up = partial(real.cut, each), partial(real.restore, each)
-                self.kernel.control(self._begin_ns + round(cut.begin_ms * MS), down)
-                self.kernel.control(self._begin_ns + round(cut.end_ms * MS), up)
+                changes.append((round(cut.end_ms * MS), 0, partial(real.restore, each)))
+                changes.append((round(cut.begin_ms * MS), 1, partial(real.cut, each)))
+        # Where one cut ends and the next begins, the link comes up first, and stays down after.
+        for time, _, change in sorted(changes, key=itemgetter(0, 1)):
+            self.kernel.control(self._begin_ns + time, change)
 
     def _watch(self, now: int) -> None:
         """Sample the queues at the end of every window from now on, if they are to be."""
@@ -164,7 +169,7 @@ class Simulation:
         for number, subscriber in enumerate(self._scenario.subscribers):
             station = self.network.by_broker[subscriber.broker]
             station.local_subscriptions += 1
-            self.laws.sent_by_client()
+            self.laws.sent_by_client(station)
             spread = Spread(number, station, subscriber.subscribe_ns)
             copy = Copy(spread, 0, 0, Reason.SUBSCRIPTION)
             yield subscriber.subscribe_ns, number, station, copy
@@ -184,6 +189,6 @@ class Simulation:
                 home, due = homes[publisher], self._begin_ns + intended_ns
                 flight = Flight(publisher, sequence, home, due, audience, row, targets[row])
                 audience.flights.append(flight)
-                self.laws.sent_by_client()
+                self.laws.sent_by_client(home)
                 yield due, number, home, Copy(flight, 0, 0, Reason.MATCH)
                 number += 1

@@ -82,9 +82,10 @@ class Windows:
             seen = (counted[0] - leaving_now, *counted[1:])
             claimed = self._claimed(output, now) if self._claimed is not None else None
             self._laws.link_status(output, claimed, seen, now)
-            self._ledger.sample(output, seen, output.status.longest_uncongested(), now)
             if counted == (0, 0, 0):
                 del self._used[index]
+            else:
+                self._ledger.sample(output, counted, output.status.longest_uncongested(), now)
         self._in.clear()
         self._out.clear()
         following = self._kernel.next_time

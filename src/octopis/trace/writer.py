@@ -19,11 +19,11 @@ ROW_GROUP = 250_000
 class TraceWriter:
     """The tables of one level, in one folder. Use it as a context manager."""
 
-    def __init__(self, folder: Path, level: Level, row_group: int = ROW_GROUP) -> None:
+    def __init__(self, folder: Path, level: Level, row_group: int | None = None) -> None:
         """Make the files; raise InvalidConfiguration where the folder holds something already."""
         self.folder = folder = new_folder(folder)
         self.level = level
-        self._tables = {name: _Table(folder, name, row_group) for name in level.tables}
+        self._tables = {name: _Table(folder, name, row_group or ROW_GROUP) for name in level.tables}
 
     def wants(self, table: str) -> bool:
         """Tell whether rows of a table are written at this level."""

@@ -219,21 +219,38 @@ def test_filters_are_asked_about_some_pairs_of_a_large_batch(
 
 
 def test_copies_that_left_queues_were_taken_in(court: Court):
-    output = court.network.outputs[0]
-    output.messages, output.dropped, output.cut = 4, 1, 1
-    court.laws.sent_by_client()
+    to_b0 = court.network.output(court.a0.broker, court.b0.broker)
+    to_c0 = court.network.output(court.b0.broker, court.c0.broker)
+    to_b0.messages, to_b0.dropped, to_b0.cut = 3, 1, 1
+    to_c0.messages = 1
+    court.laws.sent_by_client(court.a0)
     for hops, station in enumerate((court.a0, court.b0, court.c0)):
         copy = Copy(court.flight(), hops, 0, Reason.MATCH)
         court.laws.served(station, copy, 5)
     court.laws.conserved(9)
-    output.messages += 1
+    to_c0.messages += 1
     found = violation(lambda: court.laws.conserved(9))
-    assert (found.law, found.time_ns) == ("conservation", 9)
-    assert "3 copies on queues and 1 from clients, 3 taken in" in found.detail
+    assert (found.law, found.time_ns, found.broker) == ("conservation", 9, "c,0")
+    assert found.detail == "2 messages were sent here, 1 were taken in"
+
+
+def test_copy_that_vanished_is_not_made_up_for_by_one_from_nowhere(court: Court):
+    to_b0 = court.network.output(court.a0.broker, court.b0.broker)
+    to_b0.messages = 1
+    court.laws.served(court.c0, Copy(court.flight(), 1, 0, Reason.MATCH), 5)
+    assert violation(lambda: court.laws.conserved(9)).law == "conservation"
+
+
+def test_run_does_not_end_with_a_notification_under_way(court: Court):
+    flight = court.flight()
+    flight.outstanding = 2
+    court.laws.all_arrived([], 9)
+    found = violation(lambda: court.laws.all_arrived([flight], 9))
+    assert (found.law, found.detail) == ("conservation", "2 copies never arrived")
 
 
 def test_messages_about_subscriptions_are_conserved_too(court: Court):
-    court.laws.sent_by_client()
+    court.laws.sent_by_client(court.a0)
     court.laws.served(court.a0, Copy(spread(court.a0), 0, 0, Reason.SUBSCRIPTION), 5)
     court.laws.conserved(9)
     court.laws.served(court.a0, Copy(None, 1, 0, Reason.SYNC), 6)
