@@ -52,8 +52,11 @@ class Ledger:
         """A broker has stored a subscription."""
         self._laws.stored(spread, station, hops, now)
         spread.hops_sum += hops
-        spread.hops_max = max(spread.hops_max, hops)
-        spread.settled_ns = max(spread.settled_ns, now)
+        # Millions of times: comparing costs a third of a call of max.
+        if hops > spread.hops_max:  # noqa: PLR1730
+            spread.hops_max = hops
+        if now > spread.settled_ns:  # noqa: PLR1730
+            spread.settled_ns = now
         if self._writes_stored:
             self._rows.add("stored", (spread.number, station.index, now, hops))
 
