@@ -17,7 +17,7 @@ def test_ingest_truth_and_metrics_are_measured(spark: SparkSession, tmp_path: Pa
         pipeline._metrics(spark, tmp_path, 0.001, 1),
     ]
     by_name = {figure.what: figure for figure in figures}
-    assert len(by_name) == 8
+    assert len(by_name) == 10
     assert by_name["ingest"].size == "1,000 rows"
     assert by_name["ground truth"].size == "1,340 x 50"
     assert by_name["metrics"].size == "20,000 deliveries"
