@@ -225,24 +225,26 @@ def compare_messages(folders: dict[str, Path], summaries: dict[str, Any]) -> Non
     assert sum(each["notification_ims"] for each in rows(folders, "links")) == 2 * 90
 
 
-def test_scenario_gives_the_same_live_and_in_the_simulator(shell: Shell):
+@pytest.mark.parametrize("algorithm", ["snr", "dnr", "bid"])
+def test_scenario_gives_the_same_live_and_in_the_simulator(shell: Shell, algorithm: str):
     made = shell.run(
-        *("sim", "example", "--out", "scenario", "--algorithm", "snr", "--topology", "figure-3"),
+        *("sim", "example", "--out", "scenario", "--algorithm", algorithm),
         *("--subscribers", "30", "--publishers", "5", "--notifications", "40"),
         *("--per-minute", "2400"),
     )
     assert made.returncode == 0, made.stderr
     scenario = read_scenario(shell.folder / "scenario")
     simulated = run(scenario, shell.folder / "simulated", level=Level.DELIVERIES)
-    with shell.up("--topology", "figure-3", "--algorithm", "snr", "--trace", "live") as up:
+    with shell.up("--topology", "figure-3", "--algorithm", algorithm, "--trace", "live") as up:
         played = shell.run("overlay", "play", "scenario", "--speed", "2", "--json")
         assert played.returncode == 0, played.stderr
         assert up.stop() == (0, "")
     found = json.loads(played.stdout)
     assert found["delivered"] == simulated.deliveries > 0
-    assert found["counters"]["notification_ims"] == simulated.notification_ims > 0
-    # A live subscription also ends, which every broker must hear of.
-    assert found["counters"]["subscription_ims"] == simulated.subscription_ims
+    if algorithm == "snr":  # the others' ways depend on the load, and on who was heard first
+        assert found["counters"]["notification_ims"] == simulated.notification_ims > 0
+        # A live subscription also ends, which every broker must hear of.
+        assert found["counters"]["subscription_ims"] == simulated.subscription_ims
     assert found["gaps"] == []
     assert 0 < found["delay_ms"]["median"] <= found["delay_ms"]["p99"]
 

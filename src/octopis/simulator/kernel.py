@@ -155,23 +155,16 @@ class Kernel:
         output.messages += 1
         if output.status is not None:
             output.status.entered(now)
-            if self._recorder is not None:
-                self._recorder.entered(output, now)
+        if self._recorder is not None:
+            self._recorder.entered(output, now)
         if output.free_at > now:
             self._wait(output, copy, now)
             return
-        station = output.source
-        start = station.sender_free
+        start = output.source.sender_free
         if start > now:
             output.waited_ns += start - now
         else:
             start = now
-        if output.status is None and not output.slow:
-            # As `_give_slot`, in place: most copies of most runs come this way.
-            output.slot_start = start
-            station.sender_free = output.free_at = end = start + copy.send_ns
-            heappush(self._agenda, (end + output.latency_ns, output.arrival_rank, copy))
-            return
         self._give_slot(output, copy, start)
         if self._recorder is not None:
             self._recorder.message(output, copy, now, start, 0, "left")

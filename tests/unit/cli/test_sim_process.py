@@ -4,6 +4,7 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
@@ -53,6 +54,13 @@ class TestRealCommand:
 
 class TestInterrupt:
     """Ctrl-C, in a real process whose progress bar is watched on a terminal."""
+
+    @pytest.fixture(autouse=True)
+    def _usual_ctrl_c(self) -> Iterator[None]:
+        """Let Ctrl-C mean what it usually does: a Spark of other tests may have a say in it."""
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        yield
+        signal.signal(signal.SIGINT, before)
 
     @pytest.fixture
     def scenario(self, example) -> Scenario:
