@@ -1,7 +1,6 @@
 """`octopis bench matching`: the index, the linear oracle and numpy brute force in one run."""
 
 import gc
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -11,8 +10,8 @@ from statistics import median
 import msgspec
 
 from octopis.benchmarks.brute_force import BruteForce
+from octopis.benchmarks.child import run_child
 from octopis.benchmarks.machine import memory_peak_mb
-from octopis.errors import OperationFailed
 from octopis.filters import Filter
 from octopis.filters.sql import parse_sql
 from octopis.matching import BitsetIndex, LinearIndex
@@ -60,12 +59,8 @@ def run(sizes: list[int], seed: int) -> Iterator[list[Figure]]:
     """
     for size in sizes:
         command = [sys.executable, "-m", __name__, str(size), str(seed)]
-        done = subprocess.run(command, check=False, stdout=subprocess.PIPE)  # noqa: S603 - our own
-        if done.returncode:
-            raise OperationFailed(
-                f"measuring {size:,} subscriptions failed with status {done.returncode}"
-            )
-        yield msgspec.json.decode(done.stdout, type=list[Figure])
+        printed = run_child(command, f"measuring {size:,} subscriptions")
+        yield msgspec.json.decode(printed, type=list[Figure])
 
 
 def measure(size: int, seed: int) -> list[Figure]:

@@ -1,6 +1,5 @@
 """`octopis bench simulator`: how fast overlays run in virtual time, one run on one core."""
 
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -10,8 +9,8 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
+from octopis.benchmarks.child import run_child
 from octopis.benchmarks.machine import memory_peak_mb
-from octopis.errors import OperationFailed
 from octopis.routing import Algorithm
 from octopis.simulator.run import run as run_scenario
 from octopis.topology import NamedTopology, from_catalogue
@@ -91,10 +90,7 @@ def run(wanted: list[Case]) -> Iterator[Figures]:
             scenario, trace = Path(parent) / "scenario", Path(parent) / "trace"
             write_example(case.plan, scenario)
             command = [sys.executable, "-m", __name__, str(scenario), str(trace), case.level.value]
-            done = subprocess.run(command, check=False, stdout=subprocess.PIPE)  # noqa: S603 - ours
-            if done.returncode:
-                raise OperationFailed(f"{case.name} failed with status {done.returncode}")
-            yield msgspec.json.decode(done.stdout, type=Figures)
+            yield msgspec.json.decode(run_child(command, case.name), type=Figures)
 
 
 def measure(folder: Path, trace: Path, level: Level) -> Figures:
