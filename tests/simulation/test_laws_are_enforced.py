@@ -60,7 +60,7 @@ def is_second(copy: Copy) -> bool:
 class SendsBack(StaticNotifying):
     def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:
         if is_second(copy) and output is not None and station.broker == B0:
-            self._begin(copy.subject, 1)
+            self._begin(copy.subject, [output.back])
             self._send(output.back, one_hop_on(copy), now)
         super().serve(station, output, copy, now)
 
@@ -72,7 +72,7 @@ def one_hop_on(copy: Copy) -> Copy:
 class SendsIdentificationBack(IdentifiedNotifying):
     def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:
         if is_second(copy) and output is not None and copy.hops < 4:
-            self._begin(copy.subject, 1)
+            self._begin(copy.subject, [output.back])
             self._send(output.back, one_hop_on(copy), now)
         super().serve(station, output, copy, now)
 
@@ -116,8 +116,9 @@ class TakesDetour(StaticNotifying):
         self._take_in(copy.subject, station, copy.hops, now)
         following = DETOUR.get(station.broker)
         if following is not None:
-            self._begin(copy.subject, 1)
-            self._send(self._output(station.broker, following), one_hop_on(copy), now)
+            way = self._output(station.broker, following)
+            self._begin(copy.subject, [way])
+            self._send(way, one_hop_on(copy), now)
         self._end(copy.subject, now)
 
 

@@ -28,6 +28,10 @@ HighRate = Annotated[
     int, typer.Option(help="Notifications of one high-rate publisher; 0 for none.")
 ]
 HighRatePerMinute = Annotated[float, typer.Option(help="Its rate.")]
+HighRatePublishers = Annotated[
+    int, typer.Option(help="How many of them, each in a cluster of its own.")
+]
+SubscribeEveryMs = Annotated[float, typer.Option(help="The time between two subscriptions.")]
 CongestionThreshold = Annotated[float, typer.Option(help="tau: above it a queue is congested.")]
 WindowMs = Annotated[float, typer.Option(help="t_w: queues are watched over it.")]
 QueueCapacity = Annotated[int, typer.Option(help="Messages in an output queue.")]

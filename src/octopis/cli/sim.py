@@ -45,6 +45,8 @@ def example(  # noqa: PLR0913, PLR0917 - each is an option of the command
     per_minute: options.PerMinute = 60,
     high_rate: options.HighRate = 0,
     high_rate_per_minute: options.HighRatePerMinute = 100_000,
+    high_rate_publishers: options.HighRatePublishers = 1,
+    subscribe_every_ms: options.SubscribeEveryMs = 10,
     congestion_threshold: options.CongestionThreshold = CONGESTION_THRESHOLD,
     window_ms: options.WindowMs = WINDOW_MS,
     queue_capacity: options.QueueCapacity = 100_000,
@@ -72,6 +74,8 @@ def example(  # noqa: PLR0913, PLR0917 - each is an option of the command
         per_minute=per_minute,
         high_rate_notifications=high_rate,
         high_rate_per_minute=high_rate_per_minute,
+        high_rate_publishers=high_rate_publishers,
+        subscribe_every_ms=subscribe_every_ms,
         seed=seed,
     )
     write_example(plan, out)

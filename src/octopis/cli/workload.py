@@ -73,6 +73,8 @@ def build_scenario(  # noqa: PLR0913, PLR0917 - each is an option of the command
     per_minute: options.PerMinute = 60,
     high_rate: options.HighRate = 0,
     high_rate_per_minute: options.HighRatePerMinute = 100_000,
+    high_rate_publishers: options.HighRatePublishers = 1,
+    subscribe_every_ms: options.SubscribeEveryMs = 10,
     selectivity: Annotated[
         float, typer.Option(help="The share of quotes that each subscription matches.")
     ] = 0.02,
@@ -96,6 +98,8 @@ def build_scenario(  # noqa: PLR0913, PLR0917 - each is an option of the command
         per_minute=per_minute,
         high_rate_notifications=high_rate,
         high_rate_per_minute=high_rate_per_minute,
+        high_rate_publishers=high_rate_publishers,
+        subscribe_every_ms=subscribe_every_ms,
         selectivity=selectivity,
         seed=seed,
     )

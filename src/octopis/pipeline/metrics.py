@@ -163,7 +163,7 @@ def delay_metrics(delays: DataFrame) -> DataFrame:
 
 
 def queue_metrics(links: DataFrame, summaries: DataFrame) -> DataFrame:
-    """Return for each output queue its longest and its mean length over the run."""
+    """Return for each output queue its longest length, and its mean from the run's begin on."""
     duration = F.nullif(F.col("end_ns") - F.col("begin_ns"), F.lit(0))
     return (
         links.drop("queue_length_mean")
@@ -175,6 +175,7 @@ def queue_metrics(links: DataFrame, summaries: DataFrame) -> DataFrame:
             "link_kind",
             "subscription_ims",
             "notification_ims",
+            "high_rate_ims",
             "queue_length_max",
             (F.col("waited_ns") / duration).alias("queue_length_mean"),
             "dropped",

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from octopis.pipeline.schemas import QUOTES
-from octopis.workload.clients import HIGH_RATE_PUBLISHER, Clients, attribute_types
+from octopis.workload.clients import Clients, attribute_types
 from octopis.workload.high_rate import FEED, tick_columns
 from octopis.workload.plan import Plan
 from octopis.workload.publications import NOTIFICATION_COLUMNS
@@ -25,8 +25,8 @@ def notifications(
     published, they start again.
     """
     frame = _regular(spark, plan, clients, quotes, quote_count)
-    if plan.high_rate_notifications:
-        frame = frame.unionByName(_high_rate(spark, plan, clients))
+    for name in clients.high_rate_names:
+        frame = frame.unionByName(_high_rate(spark, plan, clients, name))
     return frame.orderBy("intended_ns", "publisher", "sequence").select(*NOTIFICATION_COLUMNS)
 
 
@@ -60,7 +60,7 @@ def _regular(
     )
 
 
-def _high_rate(spark: SparkSession, plan: Plan, clients: Clients) -> DataFrame:
+def _high_rate(spark: SparkSession, plan: Plan, clients: Clients, name: str) -> DataFrame:
     count = plan.high_rate_notifications
     feed = {**tick_columns(count, clients.burst)}
     ticks = spark.createDataFrame(
@@ -73,7 +73,7 @@ def _high_rate(spark: SparkSession, plan: Plan, clients: Clients) -> DataFrame:
         )
     )
     return ticks.select(
-        F.lit(HIGH_RATE_PUBLISHER).alias("publisher"),
+        F.lit(name).alias("publisher"),
         "sequence",
         "intended_ns",
         _attributes(plan, list(FEED)),

@@ -45,6 +45,8 @@ class _Row(msgspec.Struct, frozen=True, kw_only=True):
     per_minute: _Number = None
     high_rate: _Whole = None
     high_rate_per_minute: _Number = None
+    high_rate_publishers: _Whole = None
+    subscribe_every_ms: _Number = None
     selectivity: _Number = None
     seed: _Whole = None
 
@@ -63,6 +65,8 @@ _DEFAULTS: dict[str, Any] = {
     "per_minute": 60.0,
     "high_rate": 0,
     "high_rate_per_minute": 100_000.0,
+    "high_rate_publishers": 1,
+    "subscribe_every_ms": 10.0,
     "selectivity": 0.02,
     "seed": 1,
 }
@@ -144,6 +148,8 @@ def _plan(facts: dict[str, Any], algorithm: Algorithm, loaders: Loaders) -> Plan
         per_minute=facts["per_minute"],
         high_rate_notifications=facts["high_rate"],
         high_rate_per_minute=facts["high_rate_per_minute"],
+        high_rate_publishers=facts["high_rate_publishers"],
+        subscribe_every_ms=facts["subscribe_every_ms"],
         selectivity=facts["selectivity"],
         seed=facts["seed"],
     )
@@ -159,7 +165,11 @@ def _name(facts: dict[str, Any]) -> str:
     parts += [f"{facts['subscribers']}s", f"{facts['publishers']}p", f"{facts['notifications']}n"]
     parts.append(f"{facts['per_minute']:g}pm")
     if facts["high_rate"]:
-        parts.append(f"hrp{facts['high_rate']}at{facts['high_rate_per_minute']:g}pm")
+        count = facts["high_rate_publishers"]
+        each = f"{facts['high_rate']}at{facts['high_rate_per_minute']:g}pm"
+        parts.append(f"{count if count > 1 else ''}hrp{each}")
+    if facts["subscribe_every_ms"] != _DEFAULTS["subscribe_every_ms"]:
+        parts.append(f"every{facts['subscribe_every_ms']:g}ms")
     if facts["selectivity"] != _DEFAULTS["selectivity"]:
         parts.append(f"{facts['selectivity']:g}")
     return "-".join([*parts, f"seed{facts['seed']}"])

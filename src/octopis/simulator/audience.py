@@ -34,6 +34,8 @@ class Flight(msgspec.Struct, gc=False):
     """Its place in the audience."""
     targets: int
     """Brokers with a subscriber that wants it."""
+    high_rate: bool = False
+    """Whether a high-rate publisher sent it: its links are counted apart."""
     accepted_ns: int = -1
     completed_ns: int = -1
     """When the last of its copies so far was taken in: not always the last that was worked on."""

@@ -182,7 +182,9 @@ class RealBrokers:
             sent = by_link.get(output.target.broker)
             if sent is not None:
                 for message, reason in zip(sent.messages, sent.reasons, strict=True):
-                    self._kernel.send(output, self._copy(message, reason, hops), now)
+                    copy = self._copy(message, reason, hops)
+                    self._kernel.send(output, copy, now)
+                    output.high_rate_messages += _is_high_rate(copy)
                     output.subscription_messages += reason is Reason.SUBSCRIPTION
                     self._ledger.sync_ims += reason is Reason.SYNC
 
@@ -284,6 +286,10 @@ def _status(output: Output) -> QueueStatus:
 
 def _leaves_at(output: Output) -> int:
     return _status(output).leaves_at
+
+
+def _is_high_rate(copy: Copy) -> bool:
+    return isinstance(copy.subject, Flight) and copy.subject.high_rate
 
 
 def _count(effects: list[Effect]) -> int:

@@ -46,7 +46,7 @@ class DynamicNotifying(StaticNotifying):
         routes = station.routes if output is None else output.onward
         acols = [way for behind, way in routes if not way.is_icol and flight.targets & behind]
         copies = self._plan(flight, copy.hops + 1, acols, icols, why_icol, now)
-        self._begin(flight, len(copies))
+        self._begin(flight, [way for way, _ in copies])
         for way, each in copies:
             self._send(way, each, now)
         self._end(flight, now)

@@ -57,7 +57,7 @@ class IdentifiedNotifying(Notifying):
             for way in (station.outputs if bids else ())
             if (carried := bids & over[way.index])
         ]
-        self._begin(flight, len(copies))
+        self._begin(flight, [way for way, _ in copies])
         for way, each in copies:
             self._send(way, each, now)
         self._end(flight, now)

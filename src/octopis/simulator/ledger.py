@@ -145,7 +145,8 @@ class Ledger:
             counts = output.subscription_messages, output.messages - output.subscription_messages
             ends = output.source.index, output.target.index, int(output.is_icol)
             lost = output.dropped, output.cut
-            row = (*ends, *counts, output.longest, output.waited_ns, *lost)
+            waited = output.longest, output.waited_ns
+            row = (*ends, *counts, *waited, *lost, output.high_rate_messages)
             self._rows.add("links", row)
         self._rows.flush()
 

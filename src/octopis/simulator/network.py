@@ -38,6 +38,7 @@ class Output:
         "dropped",
         "first_dropped_ns",
         "free_at",
+        "high_rate_messages",
         "index",
         "is_icol",
         "latency_ns",
@@ -76,6 +77,8 @@ class Output:
         self.status: QueueStatus | None = None
         self.messages = 0
         self.subscription_messages = 0
+        self.high_rate_messages = 0
+        """Copies of what high-rate publishers sent."""
         self.waited_ns = 0
         self.queue_length_max = 0
         self.dropped = 0

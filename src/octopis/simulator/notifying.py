@@ -54,10 +54,13 @@ class Notifying:
         if flight.targets & station.bit:
             flight.audience.reach(flight.row, station.index, now, hops)
 
-    def _begin(self, flight: Flight, copies: int) -> None:
+    def _begin(self, flight: Flight, ways: list[Output]) -> None:
         """Count copies before they are sent: a full queue may lose one at once."""
-        flight.copies += copies
-        flight.outstanding += copies
+        flight.copies += len(ways)
+        flight.outstanding += len(ways)
+        if flight.high_rate:
+            for way in ways:
+                way.high_rate_messages += 1
 
     def _end(self, flight: Flight, now: int) -> None:
         """Count a copy that has done its work, or was lost."""

@@ -89,6 +89,8 @@ class Simulation:
         else:
             self.kernel.run(self.subscribing, laws.served, self._subscriptions())
         self._begin_ns = (self.ledger.last_ns // self._window_ns + 1) * self._window_ns
+        for output in self.network.outputs:
+            output.waited_ns = 0  # a queue's mean length is over the run, which begins now
         self._plan_faults()
         self._watch(self._begin_ns)
         if self._real is None:
@@ -179,6 +181,7 @@ class Simulation:
         hosts = [stations[subscriber.broker].index for subscriber in subscribers]
         matcher = Matcher(subscribers, hosts, len(self.network.stations))
         homes = [stations[publisher.broker] for publisher in self._scenario.publishers]
+        high_rate = [publisher.high_rate for publisher in self._scenario.publishers]
         number = 0
         for batch in self._scenario.publications():
             audience = matcher.audience(batch.attributes)
@@ -187,7 +190,8 @@ class Simulation:
             columns = zip(batch.publishers, batch.sequences, batch.intended_ns, strict=True)
             for row, (publisher, sequence, intended_ns) in enumerate(columns):
                 home, due = homes[publisher], self._begin_ns + intended_ns
-                flight = Flight(publisher, sequence, home, due, audience, row, targets[row])
+                who, wanted = (publisher, sequence, home), (audience, row, targets[row])
+                flight = Flight(*who, due, *wanted, high_rate[publisher])
                 audience.flights.append(flight)
                 self.laws.sent_by_client(home)
                 yield due, number, home, Copy(flight, 0, 0, Reason.MATCH)

@@ -18,7 +18,7 @@ class StaticNotifying(Notifying):
         routes = station.routes if output is None else output.onward
         ways = [way for behind, way in routes if targets & behind]
         if ways:
-            self._begin(flight, len(ways))
+            self._begin(flight, ways)
             onward = Copy(flight, copy.hops + 1, self._send_ns, Reason.MATCH)
             for way in ways:
                 self._send(way, onward, now)

@@ -97,6 +97,7 @@ LINKS = pa.schema(
         ("waited_ns", pa.int64()),
         ("dropped", pa.int64()),
         ("cut", pa.int64()),
+        ("high_rate_ims", pa.int64()),
     ]
 )
 

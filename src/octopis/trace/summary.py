@@ -10,7 +10,7 @@ from octopis.errors import InvalidConfiguration
 State = Literal["complete", "partial", "violated"]
 
 FILE = "run.json"
-FORMAT = 1
+FORMAT = 2
 
 
 class QueueBound(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from octopis.filters import print_filter
 from octopis.model import Value
-from octopis.workload.clients import HIGH_RATE_PUBLISHER, Clients, attribute_types
+from octopis.workload.clients import Clients, attribute_types
 from octopis.workload.folder import write_scenario
 from octopis.workload.high_rate import ticks
 from octopis.workload.plan import Plan
@@ -41,14 +41,14 @@ def _notifications(plan: Plan, stock: StockWorkload, clients: Clients) -> pa.Tab
     numbers = np.repeat(np.arange(plan.publishers), each)
     sequences = np.tile(np.arange(each), plan.publishers)
     attributes: list[dict[str, Value]] = stock.notifications(count) if count else []
-    if plan.high_rate_notifications:
-        extra = np.arange(plan.high_rate_notifications)
+    extra = np.arange(plan.high_rate_notifications)
+    for number in range(plan.publishers, plan.publishers + len(clients.high_rate_names)):
         times = np.concatenate([times, clients.high_rate_times()])
-        numbers = np.concatenate([numbers, np.full(len(extra), plan.publishers)])
+        numbers = np.concatenate([numbers, np.full(len(extra), number)])
         sequences = np.concatenate([sequences, extra])
         attributes = attributes + ticks(len(extra), clients.burst)
     order = np.lexsort((numbers, times))
-    names = [*clients.names, HIGH_RATE_PUBLISHER]
+    names = [*clients.names, *clients.high_rate_names]
     publisher = pa.DictionaryArray.from_arrays(pa.array(numbers[order].astype(np.int32)), names)
     return pa.table(
         {

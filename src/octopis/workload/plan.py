@@ -32,8 +32,11 @@ class Plan:
     publishers: int = 10
     notifications_each: int = 100
     per_minute: float = 60
+    subscribe_every_ms: float = 10
     high_rate_notifications: int = 0
     high_rate_per_minute: float = 100_000
+    high_rate_publishers: int = 1
+    """Each in a cluster of its own; counts only where there are such notifications."""
     selectivity: float = 0.02
     seed: int = 1
 
@@ -52,6 +55,14 @@ class Plan:
         for rate in (self.per_minute, self.high_rate_per_minute):
             if not 0.001 <= rate <= 1e9:
                 raise InvalidConfiguration(f"a rate per minute is from 0.001 to 1e9, not {rate}")
+        if not 0 <= self.subscribe_every_ms <= 60_000:
+            raise InvalidConfiguration("subscriptions are from 0 to 60,000 ms apart")
+        clusters = len(self.topology.scot.clusters)
+        if not 1 <= self.high_rate_publishers <= clusters:
+            raise InvalidConfiguration(
+                f"{self.topology.name} has {clusters} clusters, so from 1 to {clusters} high-rate "
+                f"publishers, one in each, and not {self.high_rate_publishers}"
+            )
         if not 0.001 <= self.selectivity <= 0.5:
             raise InvalidConfiguration("selectivity must be between 0.001 and 0.5")
         minutes = max(

@@ -89,6 +89,7 @@ def test_link_that_goes_down_cuts_what_waits():
         "waited_ns": 2 * 5 + 5,
         "dropped": 0,
         "cut": 1,
+        "high_rate_ims": None,
     }
 
 

@@ -82,7 +82,7 @@ def test_lost_copy_excuses_those_behind_its_link_and_no_others(
 def test_copy_that_is_lost_at_once_does_not_end_a_flight_that_has_others(
     simulation: Simulation, notifying: Notifying, flight: Flight
 ):
-    notifying._begin(flight, 2)
+    notifying._begin(flight, [simulation.network.output(A0, B0)] * 2)
     notifying.lost(simulation.network.output(A0, B0), Copy(flight, 1, 0, Reason.MATCH), 5)
     notifying._end(flight, 5)  # that of the broker which sent both
     assert (flight.copies, flight.outstanding) == (2, 1)

@@ -43,7 +43,7 @@ def test_numbers_become_names_when_they_are_written(table: Table):
 
 
 def test_both_ends_of_a_link_are_named_as_brokers(table: Table):
-    table.rows.add("links", (0, 8, 1, 5, 6, 7, 8, 9, 10))
+    table.rows.add("links", (0, 8, 1, 5, 6, 7, 8, 9, 10, 11))
     (row,) = table.read("links")
     assert (row["source"], row["target"], row["link_kind"]) == ("a,0", "c,2", "iCOL")
 

@@ -46,3 +46,29 @@ def test_attributes_of_the_feed_are_there_only_with_a_high_rate_publisher():
     burst = attribute_types(Plan(routing=routing, high_rate_notifications=1))
     assert len(plain) == 10
     assert {field.name for field in burst} == {field.name for field in plain} | set(FEED)
+
+
+def test_several_high_rate_publishers_sit_in_clusters_of_their_own_away_from_their_subscribers():
+    found = clients(high_rate_notifications=5, high_rate_publishers=3, publishers=2)
+
+    rows = [row for row in found.publishers().to_pylist() if row["high_rate"]]
+    places = {row["broker"] for row in rows}
+    subscribed = found.subscriptions(["open > 1"] * 40).to_pylist()
+    wanting = {row["broker"] for row in subscribed if row["filter"] == "feed = 'hrp'"}
+
+    assert [row["publisher"] for row in rows] == ["hrp", "hrp2", "hrp3"]
+    assert len({place.split(",")[1] for place in places}) == 3
+    assert not places & wanting
+
+
+def test_further_high_rate_publishers_leave_the_first_where_it_was():
+    alone, among = (
+        clients(high_rate_notifications=5, high_rate_publishers=count).publishers().to_pylist()
+        for count in (1, 3)
+    )
+    assert [row for row in among if row["publisher"] not in {"hrp2", "hrp3"}] == alone
+
+
+def test_subscriptions_are_as_far_apart_as_the_plan_says():
+    rows = clients(subscribe_every_ms=2.5).subscriptions(["open > 1"] * 40).to_pylist()
+    assert [row["subscribe_ns"] for row in rows[:3]] == [0, 2_500_000, 5_000_000]

@@ -29,3 +29,16 @@ def test_plan_that_would_last_too_long_is_refused():
         Plan(routing=SNR, notifications_each=MINUTES_MAX + 1, per_minute=1).check()
     with pytest.raises(InvalidConfiguration, match="a scenario lasts 1,000,000 at most"):
         Plan(routing=SNR, high_rate_notifications=2_000, high_rate_per_minute=0.001).check()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"high_rate_publishers": 0}, "from 1 to 3 high-rate publishers, one in each, and not 0"),
+        ({"high_rate_publishers": 4}, "figure-3 has 3 clusters"),
+        ({"subscribe_every_ms": -1}, "from 0 to 60,000 ms apart"),
+    ],
+)
+def test_plan_that_cannot_be_placed_is_refused(options: dict[str, float], complaint: str):
+    with pytest.raises(InvalidConfiguration, match=complaint):
+        Plan(routing=SNR, **options).check()
