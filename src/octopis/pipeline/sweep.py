@@ -28,7 +28,7 @@ from octopis.simulator.run import run as run_scenario
 from octopis.trace import Level, read_summary
 from octopis.trace.summary import FILE as SUMMARY
 from octopis.workload.example import write_example
-from octopis.workload.folder import DOCUMENT, read_scenario
+from octopis.workload.folder import DOCUMENT, digest_of, read_scenario
 from octopis.workload.plan import Plan
 from octopis.workload.scenario import RoutingOptions
 
@@ -92,8 +92,8 @@ def prepare(table: RunTable, out: Path) -> list[Run]:
             waiting.append(run)
             continue
         before = read_summary(out / run.name)
-        scenario = read_scenario(scenario_folder(run, out))
-        if (before.scenario_digest, before.level) != (scenario.digest, table.level.value):
+        digest = digest_of(scenario_folder(run, out))
+        if (before.scenario_digest, before.level) != (digest, table.level.value):
             raise InvalidConfiguration(
                 f"{out / run.name} was run from another scenario or at another level: "
                 "remove it, or choose another folder"
