@@ -8,8 +8,8 @@ from statistics import median
 import msgspec
 
 from octopis.benchmarks import routing
-from octopis.benchmarks.machine import describe
 from octopis.benchmarks.matching import in_batches, per_notification
+from octopis.evaluation.machine import describe
 from octopis.filters.python import attr
 from octopis.matching import BitsetIndex
 from octopis.model import BrokerId, Notification, Value

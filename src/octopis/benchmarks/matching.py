@@ -11,7 +11,7 @@ import msgspec
 
 from octopis.benchmarks.brute_force import BruteForce
 from octopis.benchmarks.child import run_child
-from octopis.benchmarks.machine import memory_peak_mb
+from octopis.evaluation.machine import memory_peak_mb
 from octopis.filters import Filter
 from octopis.filters.sql import parse_sql
 from octopis.matching import BitsetIndex, LinearIndex

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from octopis.benchmarks.child import run_child
-from octopis.benchmarks.machine import memory_peak_mb
+from octopis.evaluation.machine import memory_peak_mb
 from octopis.routing import Algorithm
 from octopis.simulator.run import run as run_scenario
 from octopis.topology import NamedTopology, from_catalogue

@@ -10,7 +10,6 @@ import typer
 from octopis.benchmarks import (
     broker,
     calibration,
-    machine,
     matching,
     pipeline,
     routing,
@@ -18,6 +17,7 @@ from octopis.benchmarks import (
 )
 from octopis.cli import output
 from octopis.errors import InvalidConfiguration
+from octopis.evaluation import machine
 from octopis.workload.costs import format_profile
 
 app = typer.Typer(

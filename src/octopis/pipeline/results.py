@@ -12,7 +12,6 @@ from octopis.pipeline.fingerprints import fingerprints
 from octopis.pipeline.folders import new_folder
 from octopis.pipeline.stability import stability_series
 
-
 USUAL = ("metrics", "cases", "queues", "stability", "queue_series")
 """Tables that everybody gets; `fingerprints` is for who asks."""
 

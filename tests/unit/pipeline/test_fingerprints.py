@@ -21,7 +21,7 @@ def fingerprint(spark: SparkSession, pairs: list[tuple[str, int, str]]) -> tuple
 
 
 def test_order_and_partitions_do_not_matter(spark: SparkSession):
-    mixed = random.Random(1).sample(PAIRS, len(PAIRS))
+    mixed = random.Random(1).sample(PAIRS, len(PAIRS))  # noqa: S311 - nothing secret
     (spread,) = fingerprints(frame(spark, mixed).repartition(7)).collect()
     assert tuple(spread) == fingerprint(spark, PAIRS)
     assert spread["rows"] == 200

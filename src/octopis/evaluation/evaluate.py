@@ -1,0 +1,144 @@
+"""The whole evaluation: workload, ground truth, simulations and metrics on Spark, then the report.
+
+Everything that is done lies in the folder, so that an evaluation goes on where it was.
+"""
+
+from pathlib import Path
+
+import msgspec
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from octopis.errors import SweepFailed
+from octopis.evaluation import sensitivity
+from octopis.evaluation.agenda import Agenda, Told, items, run_name, run_s
+from octopis.evaluation.experiments import OVERLAY, SIZES, Experiment, Point, points
+from octopis.evaluation.folders import Folders, Request
+from octopis.evaluation.structure import distances, tree_lengths
+from octopis.pipeline.build import build
+from octopis.pipeline.fingerprints import COLUMNS, fingerprints
+from octopis.pipeline.folders import new_folder
+from octopis.pipeline.ingest import ingest, ingest_synthetic, read_quotes
+from octopis.pipeline.metrics import Traces
+from octopis.pipeline.results import write_results
+from octopis.pipeline.runs import Run, RunTable
+from octopis.pipeline.sweep import sweep
+from octopis.pipeline.truth import true_pairs
+from octopis.topology import from_catalogue
+from octopis.trace import Level
+from octopis.workload.costs import Profile
+from octopis.workload.folder import read_scenario
+
+TABLES = ("metrics", "cases", "queues", "fingerprints")
+STRUCTURE = "structure.parquet"
+
+
+class Evaluation:
+    """One evaluation: what there is to do, and how it is done, stage by stage."""
+
+    def __init__(self, folders: Folders, request: Request, profile: Profile, told: Told) -> None:
+        self.folders = folders
+        self.request = request
+        self.groups: dict[str, list[Point]] = {}
+        """Runs that are measured together: an experiment with a seed."""
+        for seed in range(1, request.seeds + 1):
+            for point in points(request.size, seed, profile):
+                self.groups.setdefault(f"{point.experiment}-seed{seed}", []).append(point)
+        self._bases = sensitivity.bases(request.size, profile)
+        varied = sensitivity.points(request.size, profile)
+        regular = [point.plan for group in self.groups.values() for point in group]
+        self.groups[Experiment.SENSITIVITY.value] = varied
+        self._built = [*regular, *self._bases]
+        plans = [*self._built, *(point.plan for point in varied)]
+        self._agenda = Agenda(items(folders, plans, self._built, self.groups))
+        self._told = told
+
+    @property
+    def points(self) -> list[Point]:
+        """All scenarios that are run."""
+        return [point for group in self.groups.values() for point in group]
+
+    def run(self, spark: SparkSession) -> None:
+        """Do on Spark what is not done yet."""
+        stages = {
+            "quotes": self._quotes,
+            "scenarios": self._scenarios,
+            "ground truth": self._truth,
+            "simulations": self._simulations,
+            "metrics": self._metrics,
+        }
+        for stage, work in stages.items():
+            with self._agenda.stage(stage, self._told):
+                work(spark)
+
+    def _quotes(self, spark: SparkSession) -> None:
+        if self.folders.quotes.exists():
+            return
+        if self.request.quotes:
+            ingest(spark, [Path(path) for path in self.request.quotes], self.folders.quotes)
+        else:
+            days = SIZES[self.request.size].quote_days
+            ingest_synthetic(spark, 1, days, self.folders.quotes)
+
+    def _scenarios(self, spark: SparkSession) -> None:
+        quotes = read_quotes(spark, self.folders.quotes)
+        for plan in self._built:
+            if not (folder := self.folders.scenario(plan.name)).exists():
+                build(spark, quotes, plan, folder)
+        for point in self.points:
+            if point.base and not (folder := self.folders.scenario(point.name)).exists():
+                sensitivity.derive(point, self.folders.scenario(point.base), folder)
+
+    def _truth(self, spark: SparkSession) -> None:
+        for plan in self._built:
+            if (path := self.folders.truth(plan.name)).exists():
+                continue
+            scenario = read_scenario(self.folders.scenario(plan.name))
+            pairs = true_pairs(spark, scenario).select(F.lit(plan.name).alias("run"), "*")
+            row = fingerprints(pairs).first()
+            found = {name: row[name] if row else 0 for name in COLUMNS}
+            path.parent.mkdir(exist_ok=True)
+            draft = path.with_suffix(".draft")
+            draft.write_bytes(msgspec.json.encode(found))
+            draft.rename(path)
+
+    def _simulations(self, spark: SparkSession) -> None:
+        runs = [
+            (point.plan, Run(run_name(point, algorithm), algorithm, self._scenario(point), None))
+            for point in self.points
+            for algorithm in point.algorithms
+        ]
+        # The longest first: then no core waits long for the other at the end.
+        runs.sort(key=lambda each: -run_s(each[0], each[1].algorithm))
+        table = RunTable(tuple(run for _, run in runs), Level.DELIVERIES)
+        reports = sweep(spark, table, self.folders.runs)
+        failed = [each for each in reports if each.state == "failed"]
+        if failed:
+            raise SweepFailed(tuple(each.run for each in failed), len(reports), failed[0].error)
+
+    def _scenario(self, point: Point) -> Path:
+        return self.folders.scenario(point.name).absolute()
+
+    def _metrics(self, spark: SparkSession) -> None:
+        for group, members in self.groups.items():
+            if (out := self.folders.metrics(group)).exists():
+                continue
+            traces = [
+                self.folders.trace(run_name(point, algorithm)).parent
+                for point in members
+                for algorithm in point.algorithms
+            ]
+            has_burst = bool(members[0].plan.high_rate_notifications)
+            wanted = (*TABLES, "stability") if has_burst else TABLES
+            measure(spark, traces, out, wanted)
+
+
+def measure(spark: SparkSession, traces: list[Path], out: Path, wanted: tuple[str, ...]) -> None:
+    """Leave the metrics of some runs, and what must hold exactly, in a new folder."""
+    with new_folder(out) as folder:
+        write_results(spark, traces, folder, wanted)
+        subscriptions = Traces(spark, traces).table("subscriptions")
+        assert subscriptions is not None, "traces of an evaluation hold their subscriptions"
+        far = distances(spark, from_catalogue(OVERLAY).scot)
+        pq.write_table(tree_lengths(subscriptions, far).toArrow(), folder / STRUCTURE)

@@ -1,0 +1,174 @@
+"""The paper's experiments as scenarios: sizes, seeds and algorithms.
+
+A *point* is one scenario of one experiment; it is run under each of its algorithms.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from octopis.routing import Algorithm
+from octopis.topology import from_catalogue
+from octopis.workload.costs import Profile
+from octopis.workload.plan import Plan
+from octopis.workload.scenario import QueueOptions, RoutingOptions
+
+ALL = (Algorithm.BID, Algorithm.SNR, Algorithm.DNR)
+OVERLAY = "paper"
+QUEUES = QueueOptions(capacity_messages=1_000_000, policy="stop")
+"""Nothing may be dropped: a run ends when everything is delivered."""
+
+
+class Experiment(StrEnum):
+    """What is varied."""
+
+    SUBSCRIBERS = "subscribers"
+    PUBLISHERS = "publishers"
+    BURST = "burst"
+    SEVERAL = "several"
+    """Several high-rate publishers at once."""
+    SENSITIVITY = "sensitivity"
+
+
+class Size(StrEnum):
+    """How large the experiments are."""
+
+    QUICK = "quick"
+    FULL = "full"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """The numbers of all experiments at one size."""
+
+    subscribers: tuple[int, ...]
+    subscribers_notifications: int
+    publishers: tuple[int, ...]
+    publishers_subscribers: int
+    publishers_notifications: int
+    burst_subscribers: int
+    burst_notifications: int
+    burst_high_rate: int
+    several: tuple[int, ...]
+    """Further numbers of high-rate publishers; one is the burst itself."""
+    quote_days: int
+    """Of 500 synthetic quotes each."""
+
+
+SIZES = {
+    Size.FULL: Sizes(
+        subscribers=(500, 1_000, 2_000, 4_000, 6_000, 8_000, 10_000),
+        subscribers_notifications=1_000,
+        publishers=(100, 200, 300, 400, 500),
+        publishers_subscribers=3_000,
+        publishers_notifications=500,
+        burst_subscribers=5_000,
+        burst_notifications=2_000,
+        burst_high_rate=100_000,
+        several=(2, 3, 5),
+        quote_days=268,
+    ),
+    Size.QUICK: Sizes(
+        subscribers=(125, 250, 500, 1_000),
+        subscribers_notifications=20,
+        publishers=(20, 60, 100),
+        publishers_subscribers=300,
+        publishers_notifications=50,
+        burst_subscribers=500,
+        burst_notifications=200,
+        burst_high_rate=10_000,
+        several=(5,),
+        quote_days=60,
+    ),
+}
+PUBLISHERS = 100
+RATES = (100_000, 80_000, 60_000)
+"""The high-rate publisher's, per minute."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One scenario: `x` is what its experiment varies."""
+
+    experiment: Experiment
+    x: int
+    plan: Plan
+    algorithms: tuple[Algorithm, ...] = ALL
+    variation: str = ""
+    """In the sensitivity table, what differs from the profile."""
+    base: str = ""
+    """There, the scenario that it is made from."""
+
+    @property
+    def name(self) -> str:
+        """The scenario's name."""
+        return self.plan.name
+
+    @property
+    def seed(self) -> int:
+        """The seed of everything that is drawn."""
+        return self.plan.seed
+
+
+def points(size: Size, seed: int, profile: Profile) -> list[Point]:
+    """Return the paper's experiments for one seed, without the sensitivity table."""
+    sizes = SIZES[size]
+    rated = [_burst(sizes, seed, profile, rate, 1) for rate in RATES]
+    several = [_burst(sizes, seed, profile, RATES[0], count) for count in sizes.several]
+    return [
+        *(_subscribers(sizes, seed, profile, count) for count in sizes.subscribers),
+        *(_publishers(sizes, seed, profile, count) for count in sizes.publishers),
+        *(Point(Experiment.BURST, rate, plan) for rate, plan in zip(RATES, rated, strict=True)),
+        # The claim about several is one about dynamic against static routing.
+        *(Point(Experiment.SEVERAL, plan.high_rate_publishers, plan, ALL[1:]) for plan in several),
+    ]
+
+
+def _subscribers(sizes: Sizes, seed: int, profile: Profile, count: int) -> Point:
+    plan = Plan(
+        routing=RoutingOptions(Algorithm.SNR),
+        name=f"subscribers-{count}-seed{seed}",
+        topology=from_catalogue(OVERLAY),
+        profile=profile,
+        queues=QUEUES,
+        subscribers=count,
+        publishers=PUBLISHERS,
+        notifications_each=sizes.subscribers_notifications,
+        per_minute=60,
+        seed=seed,
+    )
+    return Point(Experiment.SUBSCRIBERS, count, plan)
+
+
+def _publishers(sizes: Sizes, seed: int, profile: Profile, count: int) -> Point:
+    plan = Plan(
+        routing=RoutingOptions(Algorithm.SNR),
+        name=f"publishers-{count}-seed{seed}",
+        topology=from_catalogue(OVERLAY),
+        profile=profile,
+        queues=QUEUES,
+        subscribers=sizes.publishers_subscribers,
+        publishers=count,
+        notifications_each=sizes.publishers_notifications,
+        per_minute=100,
+        seed=seed,
+    )
+    return Point(Experiment.PUBLISHERS, count, plan)
+
+
+def _burst(sizes: Sizes, seed: int, profile: Profile, rate: int, count: int) -> Plan:
+    name = f"burst-{rate}" if count == 1 else f"burst-{rate}-by-{count}"
+    return Plan(
+        routing=RoutingOptions(Algorithm.SNR, congestion_threshold=10, window_ms=50),
+        name=f"{name}-seed{seed}",
+        topology=from_catalogue(OVERLAY),
+        profile=profile,
+        queues=QUEUES,
+        subscribers=sizes.burst_subscribers,
+        publishers=PUBLISHERS,
+        notifications_each=sizes.burst_notifications,
+        per_minute=60,
+        high_rate_notifications=sizes.burst_high_rate,
+        high_rate_per_minute=rate,
+        high_rate_publishers=count,
+        seed=seed,
+    )

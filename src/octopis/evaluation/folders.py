@@ -1,0 +1,109 @@
+"""Where everything of an evaluation is, and whether a folder holds the one that is asked for."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from octopis.errors import InvalidConfiguration
+from octopis.evaluation.experiments import Size
+from octopis.trace.summary import FILE as SUMMARY
+from octopis.workload.costs import Costs
+
+REQUEST = "evaluation.json"
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What is evaluated: two equal requests have equal results."""
+
+    version: str
+    size: Size
+    seeds: int
+    profile: str
+    costs: Costs
+    quotes: list[str]
+    """Files of quotes; none for synthetic ones."""
+
+
+@dataclass(frozen=True)
+class Folders:
+    """The parts of an evaluation's folder; what is there is whole."""
+
+    out: Path
+
+    @property
+    def quotes(self) -> Path:
+        """The ingested quotes."""
+        return self.out / "quotes"
+
+    @property
+    def runs(self) -> Path:
+        """All traces."""
+        return self.out / "runs"
+
+    @property
+    def report(self) -> Path:
+        """The page, its figures and tables."""
+        return self.out / "report"
+
+    @property
+    def page(self) -> Path:
+        """The page itself."""
+        return self.report / "index.html"
+
+    def scenario(self, name: str) -> Path:
+        """A scenario."""
+        return self.out / "scenarios" / name
+
+    def truth(self, name: str) -> Path:
+        """The fingerprint of a scenario's ground truth."""
+        return self.out / "truth" / f"{name}.json"
+
+    def trace(self, run: str) -> Path:
+        """A trace's summary, which is written last."""
+        return self.runs / run / SUMMARY
+
+    def metrics(self, group: str) -> Path:
+        """The metrics of a group of runs."""
+        return self.out / "metrics" / group
+
+
+def claim_folder(out: Path, request: Request) -> Folders:
+    """Make `out` the folder of this evaluation, or go on with the one that is there.
+
+    Raises InvalidConfiguration where it holds another, or something else.
+    """
+    path = out / REQUEST
+    try:
+        if path.exists():
+            before = msgspec.json.decode(path.read_bytes(), type=Request)
+            _check_same(before, request, out)
+        elif out.exists() and any(out.iterdir()):
+            raise InvalidConfiguration(
+                f"{out} is not empty and holds no evaluation: choose another folder"
+            )
+        else:
+            out.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(msgspec.json.format(msgspec.json.encode(request), indent=2) + b"\n")
+    except OSError as failure:
+        raise InvalidConfiguration(f"cannot write {out}: {failure.strerror}") from failure
+    except msgspec.DecodeError as failure:
+        raise InvalidConfiguration(f"{path} is not an evaluation's: {failure}") from failure
+    for draft in [*out.glob(".*.draft"), *out.glob("*/.*.draft")]:
+        shutil.rmtree(draft, ignore_errors=True)  # of a process that was killed
+    return Folders(out)
+
+
+def _check_same(before: Request, request: Request, out: Path) -> None:
+    for name in request.__struct_fields__:
+        old, new = getattr(before, name), getattr(request, name)
+        if old != new:
+            raise InvalidConfiguration(
+                f"{out} holds an evaluation with another {name} ({_shown(old)}, not {_shown(new)}):"
+                " choose another folder, or remove it"
+            )
+
+
+def _shown(value: object) -> str:
+    return "other figures" if isinstance(value, Costs) else str(value)

@@ -1,0 +1,152 @@
+"""The sensitivity table: the same two small scenarios, with one assumption changed at a time.
+
+Most of the model's costs are assumed, so it matters which results hang on which of them.
+"""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from octopis.evaluation.experiments import OVERLAY, PUBLISHERS, QUEUES, Experiment, Point, Size
+from octopis.pipeline.folders import new_folder
+from octopis.routing import Algorithm
+from octopis.topology import from_catalogue
+from octopis.workload import folder as files
+from octopis.workload.clients import MS_NS
+from octopis.workload.costs import Profile, profile_named
+from octopis.workload.plan import Plan
+from octopis.workload.scenario import RoutingOptions
+
+BASELINE = "as assumed"
+
+
+@dataclass(frozen=True)
+class Variation:
+    """One change. Costs are multiplied; the others are set."""
+
+    name: str
+    factors: Mapping[str, float] = field(default_factory=dict)
+    routing: Mapping[str, Any] = field(default_factory=dict)
+    subscribe_every_ms: float | None = None
+    profile: str | None = None
+
+    def of(self, plan: Plan, name: str) -> Plan:
+        """Return the plan with this change."""
+        profile = profile_named(self.profile) if self.profile else plan.profile
+        changed = {cost: getattr(profile.costs, cost) * by for cost, by in self.factors.items()}
+        # Bytes are whole numbers.
+        whole = {cost: round(value) for cost, value in changed.items() if cost.endswith("_bytes")}
+        costs = msgspec.structs.replace(profile.costs, **(changed | whole))
+        return replace(
+            plan,
+            name=name,
+            profile=Profile(profile.name, costs, profile.sources),
+            routing=msgspec.structs.replace(plan.routing, **self.routing),
+            subscribe_every_ms=self.subscribe_every_ms or plan.subscribe_every_ms,
+        )
+
+
+_COSTS = (
+    "routing_us",
+    "matching_us",
+    "matching_per_subscription_ns",
+    "identification_ns",
+    "send_overhead_us",
+    "latency_us",
+    "notification_bytes",
+    "identification_bytes",
+)
+
+FULL = (
+    Variation(BASELINE),
+    *(
+        Variation(f"{cost} x {factor:g}", factors={cost: factor})
+        for cost in _COSTS
+        for factor in (0.5, 2)
+    ),
+    Variation("matching_per_subscription_ns x 0", factors={"matching_per_subscription_ns": 0}),
+    Variation("identification_ns x 10", factors={"identification_ns": 10}),
+    Variation("tau 5", routing={"congestion_threshold": 5.0}),
+    Variation("tau 20", routing={"congestion_threshold": 20.0}),
+    Variation("t_w 25 ms", routing={"window_ms": 25.0}),
+    Variation("t_w 100 ms", routing={"window_ms": 100.0}),
+    Variation("a subscription every 5 ms", subscribe_every_ms=5),
+    Variation("a subscription every 3 ms", subscribe_every_ms=3),
+    Variation("a subscription every 2 ms", subscribe_every_ms=2),
+    Variation("profile octopis", profile="octopis"),
+)
+_QUICK_NAMES = {
+    BASELINE,
+    "send_overhead_us x 0.5",
+    "send_overhead_us x 2",
+    "matching_per_subscription_ns x 0",
+    "identification_ns x 10",
+    "tau 20",
+    "a subscription every 3 ms",
+}
+VARIATIONS = {
+    Size.FULL: FULL,
+    Size.QUICK: tuple(each for each in FULL if each.name in _QUICK_NAMES),
+}
+
+
+def bases(size: Size, profile: Profile) -> tuple[Plan, Plan]:
+    """Return the two scenarios that are varied: one without a burst, and one with.
+
+    They are small at any size: what matters is how results move.
+    """
+    scale = 1 if size is Size.FULL else 4
+    quiet = Plan(
+        routing=RoutingOptions(Algorithm.SNR),
+        name="sensitivity-quiet",
+        topology=from_catalogue(OVERLAY),
+        profile=profile,
+        queues=QUEUES,
+        subscribers=1_000 // scale,
+        publishers=PUBLISHERS,
+        notifications_each=20 // scale,
+    )
+    burst = replace(
+        quiet,
+        name="sensitivity-burst",
+        subscribers=500,
+        notifications_each=200 // scale,
+        high_rate_notifications=10_000 // scale,
+    )
+    return quiet, burst
+
+
+def points(size: Size, profile: Profile) -> list[Point]:
+    """Return all varied scenarios; the first seed serves."""
+    return [
+        Point(
+            Experiment.SENSITIVITY,
+            base.high_rate_notifications,
+            variation.of(base, f"{base.name}-{number:02d}"),
+            variation=variation.name,
+            base=base.name,
+        )
+        for base in bases(size, profile)
+        for number, variation in enumerate(VARIATIONS[size])
+    ]
+
+
+def derive(point: Point, base: Path, out: Path) -> None:
+    """Write a varied scenario: the base's tables beside another document."""
+    with new_folder(out) as folder:
+        for name in (files.PUBLISHERS, files.NOTIFICATIONS):
+            shutil.copy(base / name, folder / name)
+        subscriptions = pq.read_table(base / files.SUBSCRIPTIONS)
+        every_ns = point.plan.subscribe_every_ms * MS_NS
+        times = [round(number * every_ns) for number in range(len(subscriptions))]
+        place = subscriptions.column_names.index("subscribe_ns")
+        subscriptions = subscriptions.set_column(place, "subscribe_ns", pa.array(times, pa.int64()))
+        pq.write_table(subscriptions, folder / files.SUBSCRIPTIONS, compression="zstd")
+        (folder / files.DOCUMENT).write_text(point.plan.document(), encoding="utf-8")
+        files.read_scenario(folder)  # what cannot be read must not be left behind
