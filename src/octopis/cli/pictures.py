@@ -6,17 +6,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from octopis.errors import InvalidConfiguration, OperationFailed
+from octopis.errors import InvalidConfiguration
+from octopis.evaluation import picture_files
+from octopis.evaluation.picture_files import ENDINGS
 from octopis.topology import NamedTopology, draw
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-ENDINGS = (".svg", ".png")
-
-_DOTS_PER_INCH = 150
-# Without this, files would carry the date and the version of the library.
-_METADATA: dict[str, dict[str, str | None]] = {".svg": {"Date": None}, ".png": {"Software": None}}
 
 
 def check_picture_path(path: Path) -> None:
@@ -45,24 +41,11 @@ def write_figure(figure: "Figure", paths: list[Path]) -> None:
         check_picture_path(path)
     with warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", message="Glyph")
-        for path in paths:
-            _save(figure, path)
+        picture_files.write_figure(figure, paths)
     if any("Glyph" in str(warning.message) for warning in caught):
         typer.echo(
             "note: the font lacks some letters of the labels; boxes stand for them", err=True
         )
-
-
-def _save(figure: "Figure", path: Path) -> None:
-    from matplotlib import rc_context  # noqa: PLC0415 - only drawing should wait for it
-
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Without a fixed salt, identifiers in SVG files would differ from run to run.
-        with rc_context({"svg.hashsalt": "octopis"}):
-            figure.savefig(path, dpi=_DOTS_PER_INCH, metadata=_METADATA[path.suffix.lower()])
-    except OSError as failure:
-        raise OperationFailed(f"cannot write {path}: {failure.strerror}") from failure
 
 
 def _title(topology: NamedTopology) -> str:

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from octopis.cli import output
-from octopis.cli.pictures import ENDINGS, write_pictures
+from octopis.cli.pictures import write_pictures
 from octopis.errors import InvalidConfiguration, InvalidTopology, OperationFailed
+from octopis.evaluation.picture_files import ENDINGS
 from octopis.model import BrokerId
 from octopis.topology import (
     SCOT,

@@ -5,8 +5,8 @@ The overlay should have no other traffic meanwhile: what its brokers count is ta
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 from octopis.errors import InvalidConfiguration, OctopisError, OperationFailed
@@ -21,11 +21,17 @@ PROGRESS_S = 30.0
 """An overlay in which nothing changes for so long will not get any further."""
 
 _LOOK_S = 0.1
+_WATCH_S = 0.2
+"""How often somebody who watches is told while notifications are published."""
+
 _AHEAD = 10_000
 _BATCH = 1_000
 
 Progress = Callable[[str, int, int], None]
 """Told the phase, and how many of how many are done."""
+
+Watch = Callable[[Statuses], None]
+"""Told how every broker is, a few times a second."""
 
 
 @dataclass
@@ -36,6 +42,9 @@ class Played:
     deliveries: list[tuple[str, int, str]] = field(default_factory=list)
     delays_ns: list[int] = field(default_factory=list)
     """From the intended time of a notification until a subscriber's program had it."""
+
+    begin_ns: int = 0
+    """When the scenario's time was 0, in nanoseconds since 1970."""
 
     gaps: list[str] = field(default_factory=list)
     counters: dict[str, int] = field(default_factory=dict)
@@ -80,6 +89,7 @@ class Play:
         *,
         speed: float = 1.0,
         progress: Progress = lambda *_: None,
+        watch: Watch | None = None,
     ) -> None:
         """Raises InvalidConfiguration where the scenario is for another overlay."""
         wanted = {broker.short for broker in scenario.topology.scot.brokers}
@@ -92,6 +102,7 @@ class Play:
         self._addresses = addresses
         self._speed = speed
         self._progress = progress
+        self._watch = watch
         self._authors: dict[str, _Author] = {}
         self._played = Played()
 
@@ -117,7 +128,8 @@ class Play:
                 self._authors[publisher.name] = _Author(publisher, client)
             await self._settled(before)
             reading = [readers.create_task(self._read(stream)) for stream in streams]
-            await self._publish()
+            async with self._watched():
+                await self._publish()
             after = await self._at_rest(before)
             for task in reading:
                 task.cancel()
@@ -147,7 +159,7 @@ class Play:
         return streams
 
     async def _publish(self) -> None:
-        begin_ns = time.time_ns() + 10_000_000
+        begin_ns = self._played.begin_ns = time.time_ns() + 10_000_000
         names = [publisher.name for publisher in self._scenario.publishers]
         total = self._scenario.notification_count
         async with asyncio.TaskGroup() as group:
@@ -164,6 +176,21 @@ class Play:
                 self._progress("notifications", self._played.notifications, total)
             for author in self._authors.values():
                 await author.finish()
+
+    @asynccontextmanager
+    async def _watched(self) -> AsyncIterator[None]:
+        """Ask every broker again and again meanwhile, where somebody watches."""
+
+        async def look() -> None:
+            while True:
+                await self._ask()
+                await asyncio.sleep(_WATCH_S)
+
+        async with asyncio.TaskGroup() as group:
+            looking = group.create_task(look()) if self._watch is not None else None
+            yield
+            if looking is not None:
+                looking.cancel()
 
     async def _read(self, stream: Notifications) -> None:
         played = self._played
@@ -233,6 +260,8 @@ class Play:
         for broker, status in found.items():
             if "error" in status:
                 raise OperationFailed(f"{broker}: {status['error']}")
+        if self._watch is not None:
+            self._watch(found)
         return found
 
     def _note(self, gap: Gap) -> None:

@@ -1,0 +1,104 @@
+"""What is seen of the overlay while it plays, and kept for the pictures."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from octopis.demo.slowed_link import SlowedLink
+from octopis.live.overlay_status import Statuses, totals
+
+RATE_OVER_S = 1.0
+"""Rates are over about the last second: over a fifth of one they would flicker."""
+
+
+@dataclass(frozen=True)
+class BrokerView:
+    """How one broker is."""
+
+    queued: int
+    """What waits in all its output queues."""
+
+    ims_per_s: float
+    overloaded: bool
+    """Whether one of its links is overloaded."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """How the overlay was at one moment."""
+
+    seen_ns: int
+    brokers: dict[str, BrokerView]
+    slowed_queue: int
+    longest_queue: int
+    longest_link: str
+    overloaded: list[str]
+    """Links, as `b,2 → b,0`."""
+
+    cases: dict[str, int]
+    published: int
+    deliveries: int
+    publishers_wait: bool
+    """Whether brokers accept no publications because a queue is past its high-water mark."""
+
+
+@dataclass
+class Watcher:
+    """Takes in statuses as they come, and tells `told` what they mean."""
+
+    link: SlowedLink
+    told: Callable[[Snapshot], None] = lambda _: None
+    snapshots: list[Snapshot] = field(default_factory=list)
+    _ims: list[tuple[int, dict[str, int]]] = field(default_factory=list)
+
+    def see(self, statuses: Statuses) -> None:
+        """Take in how every broker is now."""
+        now_ns = time.time_ns()
+        rates = self._rates(now_ns, statuses)
+        queues = {
+            f"{source} → {target}": link["queue_length"]
+            for source, status in statuses.items()
+            for target, link in status["links"].items()
+        }
+        longest = max(queues, key=lambda name: queues[name])
+        total = totals(statuses)
+        snapshot = Snapshot(
+            seen_ns=now_ns,
+            brokers={name: _view(status, rates[name]) for name, status in statuses.items()},
+            slowed_queue=queues[self.link.short],
+            longest_queue=queues[longest],
+            longest_link=longest,
+            overloaded=[
+                f"{source} → {target}"
+                for source, status in statuses.items()
+                for target, link in status["links"].items()
+                if link["overloaded"]
+            ],
+            cases=total["cases"],
+            published=total["published"],
+            deliveries=total["counters"]["deliveries"],
+            publishers_wait=bool(total["congested_brokers"]),
+        )
+        self.snapshots.append(snapshot)
+        self.told(snapshot)
+
+    def _rates(self, now_ns: int, statuses: Statuses) -> dict[str, float]:
+        now = {name: status["counters"]["notification_ims"] for name, status in statuses.items()}
+        self._ims.append((now_ns, now))
+        while len(self._ims) > 2 and now_ns - self._ims[1][0] > RATE_OVER_S * 1e9:
+            del self._ims[0]
+        then_ns, then = self._ims[0]
+        seconds = (now_ns - then_ns) / 1e9
+        return {
+            name: (count - then[name]) / seconds if seconds else 0.0 for name, count in now.items()
+        }
+
+
+def _view(status: dict[str, Any], ims_per_s: float) -> BrokerView:
+    links = status["links"].values()
+    return BrokerView(
+        sum(link["queue_length"] for link in links),
+        ims_per_s,
+        any(link["overloaded"] for link in links),
+    )
