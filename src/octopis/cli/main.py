@@ -11,6 +11,7 @@ from octopis.cli import (
     bench,
     broker,
     demo,
+    evaluate,
     output,
     overlay,
     pub,
@@ -40,6 +41,7 @@ Start with [bold]octopis demo[/bold], then look around:
   [cyan]octopis workload[/cyan]   scenarios from real quotes, on Spark: ingest, build, truth
   [cyan]octopis sweep[/cyan]      many simulations at once, on Spark
   [cyan]octopis trace[/cyan]      what runs have left behind, on Spark: metrics, check
+  [cyan]octopis evaluate[/cyan]   the paper's experiments, and our results beside the paper's
   [cyan]octopis bench[/cyan]      measure: matching, routing, simulator, broker, pipeline
 
 Each command explains itself with --help.
@@ -68,6 +70,7 @@ app.add_typer(workload.app, name="workload")
 app.command(name="sweep")(sweep.sweep)
 app.add_typer(trace.app, name="trace")
 app.add_typer(bench.app, name="bench")
+app.command(name="evaluate")(evaluate.evaluate)
 app.command(name="demo")(demo.demo)
 
 

@@ -3,6 +3,9 @@
 Everything that is done lies in the folder, so that an evaluation goes on where it was.
 """
 
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -15,12 +18,14 @@ from octopis.evaluation import sensitivity
 from octopis.evaluation.agenda import Agenda, Told, items, run_name, run_s
 from octopis.evaluation.experiments import OVERLAY, SIZES, Experiment, Point, points
 from octopis.evaluation.folders import Folders, Request
+from octopis.evaluation.measures import Measures, read_measures
 from octopis.evaluation.structure import distances, tree_lengths
 from octopis.pipeline.build import build
 from octopis.pipeline.fingerprints import COLUMNS, fingerprints
 from octopis.pipeline.folders import new_folder
-from octopis.pipeline.ingest import ingest, ingest_synthetic, read_quotes
+from octopis.pipeline.ingest import ingest, ingest_synthetic, is_ingested, read_quotes
 from octopis.pipeline.metrics import Traces
+from octopis.pipeline.quote_files import find_files
 from octopis.pipeline.results import write_results
 from octopis.pipeline.runs import Run, RunTable
 from octopis.pipeline.sweep import sweep
@@ -72,11 +77,30 @@ class Evaluation:
             with self._agenda.stage(stage, self._told):
                 work(spark)
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether only the report is left to make."""
+        return all(self.folders.metrics(group).exists() for group in self.groups)
+
+    @contextmanager
+    def reporting(self) -> Iterator[None]:
+        """Tell that the report is being made."""
+        with self._agenda.stage("report", self._told):
+            yield
+
+    def measures(self) -> Measures:
+        """Return what was measured."""
+        return read_measures(self.folders, self.groups)
+
     def _quotes(self, spark: SparkSession) -> None:
+        paths = [Path(path) for path in self.request.quotes]
         if self.folders.quotes.exists():
             return
-        if self.request.quotes:
-            ingest(spark, [Path(path) for path in self.request.quotes], self.folders.quotes)
+        if len(paths) == 1 and is_ingested(paths[0]):
+            with new_folder(self.folders.quotes) as folder:
+                shutil.copytree(paths[0], folder, dirs_exist_ok=True)
+        elif paths:
+            ingest(spark, paths, self.folders.quotes)
         else:
             days = SIZES[self.request.size].quote_days
             ingest_synthetic(spark, 1, days, self.folders.quotes)
@@ -132,6 +156,12 @@ class Evaluation:
             has_burst = bool(members[0].plan.high_rate_notifications)
             wanted = (*TABLES, "stability") if has_burst else TABLES
             measure(spark, traces, out, wanted)
+
+
+def check_quotes(paths: list[Path]) -> None:
+    """Raise InvalidConfiguration where there are no quotes to read, before anything begins."""
+    if paths and not (len(paths) == 1 and is_ingested(paths[0])):
+        find_files(paths)
 
 
 def measure(spark: SparkSession, traces: list[Path], out: Path, wanted: tuple[str, ...]) -> None:

@@ -1,6 +1,6 @@
 """How figures look: one colour, marker and line for each algorithm, told apart in grey as well."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from octopis.routing import Algorithm
 
@@ -22,7 +22,7 @@ LOOKS = {
     Algorithm.DNR: Look("DNR", "#0b8a63", "^", "-.", "..."),
 }
 
-RC = {
+RC: dict[Any, Any] = {
     "figure.facecolor": "white",
     "axes.facecolor": "white",
     "axes.edgecolor": "#4a4f57",

@@ -72,10 +72,15 @@ def ingest_synthetic(spark: SparkSession, seed: int, days: int, out: Path) -> In
     return report
 
 
+def is_ingested(folder: Path) -> bool:
+    """Tell whether a folder was left by an ingest."""
+    return (folder / QUOTES_TABLE / "_SUCCESS").exists()
+
+
 def read_quotes(spark: SparkSession, folder: Path) -> DataFrame:
     """Return the quotes in a folder that was ingested, or raise InvalidConfiguration."""
     path = folder.absolute() / QUOTES_TABLE  # Java may have been started somewhere else
-    if not (path / "_SUCCESS").exists():
+    if not is_ingested(folder):
         hint = "make it with octopis workload ingest"
         raise InvalidConfiguration(f"{folder} holds no ingested quotes: {hint}")
     return spark.read.schema(QUOTES).parquet(str(path))

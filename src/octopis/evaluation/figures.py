@@ -1,0 +1,209 @@
+"""The paper's Figures 9, 10 and 11 from our runs, and two of our own."""
+
+from collections.abc import Callable
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, FuncFormatter
+
+from octopis.evaluation.experiments import ALL, RATES, Experiment
+from octopis.evaluation.measures import Measure, Measures, Series
+from octopis.evaluation.reasons import leads
+from octopis.evaluation.style import LOOKS, RC
+from octopis.routing import Algorithm
+
+MS = 1e-6
+"""Milliseconds of a nanosecond."""
+
+SUBSCRIBERS = "subscribers"
+PUBLISHERS = "publishers"
+
+
+def all_figures(measures: Measures) -> dict[str, tuple[Figure, str]]:
+    """Return each figure by its file's name, with its caption."""
+    with mpl.rc_context(RC):
+        return {
+            "figure-9": (
+                figure_9(measures),
+                "Figure 9: more subscribers. (a) inter-broker messages (IMs) of the subscription "
+                "broadcast, (b) time until the last broker has stored a subscription, (c) time "
+                "from publication to delivery, (d) IMs of notification routing.",
+            ),
+            "figure-10": (
+                figure_10(measures),
+                "Figure 10: (a) time spent matching, summed over the brokers on a notification's "
+                "way, with more subscribers; (b) delay, (c) IMs and (d) time spent matching with "
+                "more publishers.",
+            ),
+            "figure-11": (
+                figure_11(measures),
+                "Figure 11: stability. Each point is the longest delay of 1,000 deliveries in the "
+                "order they came, while a high-rate publisher (HRP) sends at three rates. The "
+                "dotted line is 1 s.",
+            ),
+            "several-hrps": (
+                several(measures),
+                "Several high-rate publishers at once: mean notification delay under SNR and DNR, "
+                "and by how much DNR's is less.",
+            ),
+        }
+
+
+def figure_9(measures: Measures) -> Figure:
+    """Draw subscriber scalability."""
+    figure, panels = _panels(2, 2)
+    lines = _lines(measures, Experiment.SUBSCRIBERS)
+    _panel(panels[0], "(a) IMs of subscription broadcast", SUBSCRIBERS, "IMs")
+    lines(panels[0], lambda run: run["subscription_ims"])
+    _panel(panels[1], "(b) Subscription delay", SUBSCRIBERS, "mean delay (ms)")
+    lines(panels[1], lambda run: run["subscription_delay_mean_ns"] * MS)
+    _panel(panels[2], "(c) Notification delay", SUBSCRIBERS, "mean delay (ms)")
+    lines(panels[2], lambda run: run["notification_delay_mean_ns"] * MS)
+    _panel(panels[3], "(d) IMs of notification routing", SUBSCRIBERS, "IMs")
+    lines(panels[3], lambda run: run["notification_ims"])
+    return _with_legend(figure, panels[0])
+
+
+def figure_10(measures: Measures) -> Figure:
+    """Draw matching delay, and publisher scalability."""
+    figure, panels = _panels(2, 2)
+    _panel(panels[0], "(a) Matching delay", SUBSCRIBERS, "mean per notification (ms)")
+    lines = _lines(measures, Experiment.SUBSCRIBERS)
+    lines(panels[0], lambda run: run["matching_delay_mean_ns"] * MS)
+    lines = _lines(measures, Experiment.PUBLISHERS)
+    _panel(panels[1], "(b) Notification delay", PUBLISHERS, "mean delay (ms)")
+    lines(panels[1], lambda run: run["notification_delay_mean_ns"] * MS)
+    _panel(panels[2], "(c) IMs of notification routing", PUBLISHERS, "IMs")
+    lines(panels[2], lambda run: run["notification_ims"])
+    _panel(panels[3], "(d) Matching delay", PUBLISHERS, "mean per notification (ms)")
+    lines(panels[3], lambda run: run["matching_delay_mean_ns"] * MS)
+    return _with_legend(figure, panels[0])
+
+
+def figure_11(measures: Measures) -> Figure:
+    """Draw the stability series of the first seed; the claims table has the spread."""
+    figure, panels = _panels(1, 3, height=3.6)
+    seed = measures.seeds[0]
+    runs = {rate: measures.of(Experiment.BURST, seed=seed, x=rate) for rate in RATES}
+    series = [run.series for found in runs.values() for run in found if run.series is not None]
+    until = 1.15 * max((_interesting_s(each) for each in series), default=1.0)
+    for panel, letter, rate in zip(panels, "abc", RATES, strict=True):
+        title = f"({letter}) HRP at {rate // 1000}K a minute"
+        label = "longest delay of 1,000 (s)" if rate == RATES[0] else ""
+        _panel(panel, title, "time of delivery (s)", label)
+        for run in sorted(runs[rate], key=lambda run: ALL.index(run.algorithm)):
+            if run.series is not None:
+                _series(panel, run.algorithm, run.series, until)
+        panel.axhline(1, color="#4a4f57", linewidth=1, linestyle=":")
+        panel.set_yscale("log")
+        panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        panel.set_xlim(0, until)
+        panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    return _with_legend(figure, panels[0])
+
+
+def several(measures: Measures) -> Figure:
+    """Draw the delays of SNR and DNR with several high-rate publishers, and DNR's lead."""
+    figure, panels = _panels(1, 2, height=3.4)
+    _panel(panels[0], "(a) Notification delay", "high-rate publishers", "mean delay (s)")
+    for algorithm in (Algorithm.SNR, Algorithm.DNR):
+        alone = measures.of(Experiment.BURST, algorithm, x=RATES[0])
+        runs = [*alone, *measures.of(Experiment.SEVERAL, algorithm)]
+        points = [(run.point.plan.high_rate_publishers, _delay_s(run)) for run in runs]
+        _spread(panels[0], algorithm, points)
+    _panel(panels[1], "(b) DNR's lead over SNR", "high-rate publishers", "less delay (%)")
+    by_seed = [leads(measures, seed) for seed in measures.seeds]
+    _spread(panels[1], Algorithm.DNR, [point for found in by_seed for point in found.items()])
+    for panel in panels:
+        panel.set_xticks(sorted(by_seed[0]))
+        panel.set_ylim(0, 1.12 * panel.get_ylim()[1])
+    return _with_legend(figure, panels[0])
+
+
+def _panels(rows: int, columns: int, height: float = 6.4) -> tuple[Figure, list[Axes]]:
+    figure = Figure(figsize=(9.6, height), layout="constrained")
+    grid: Any = figure.subplots(rows, columns, squeeze=False)
+    return figure, list(grid.ravel())
+
+
+def _panel(panel: Axes, title: str, x: str, y: str) -> None:
+    panel.set_title(title)
+    panel.set_xlabel(x)
+    panel.set_ylabel(y)
+    panel.yaxis.set_major_formatter(EngFormatter(sep=""))
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+
+
+def _lines(
+    measures: Measures, experiment: Experiment
+) -> Callable[[Axes, Callable[[Measure], float]], None]:
+    """Return what draws a value of an experiment's runs as one line for each algorithm."""
+
+    def draw(panel: Axes, value: Callable[[Measure], float]) -> None:
+        for algorithm in ALL:
+            runs = measures.of(experiment, algorithm)
+            _spread(panel, algorithm, [(run.point.x, value(run)) for run in runs])
+        panel.set_xlim(left=0)
+        panel.set_ylim(0, 1.12 * panel.get_ylim()[1])
+
+    return draw
+
+
+def _spread(panel: Axes, algorithm: Algorithm, points: list[tuple[int, float]]) -> None:
+    """Draw means over the seeds, and a band from the least to the most."""
+    look = LOOKS[algorithm]
+    places = sorted({x for x, _ in points})
+    values = [[y for x, y in points if x == place] for place in places]
+    means = [sum(found) / len(found) for found in values]
+    panel.plot(
+        places,
+        means,
+        label=look.label,
+        color=look.colour,
+        linestyle=look.line,
+        marker=look.marker,
+        # SNR and DNR often lie on each other: thin lines and open markers let both be seen.
+        linewidth=1.2 if algorithm is Algorithm.DNR else 2.4,
+        markerfacecolor="none" if algorithm is Algorithm.DNR else look.colour,
+        markersize=9 if algorithm is Algorithm.DNR else 5,
+        markeredgewidth=1.4,
+    )
+    if any(len(found) > 1 for found in values):
+        low, high = [min(found) for found in values], [max(found) for found in values]
+        panel.fill_between(places, low, high, color=look.colour, alpha=0.18, linewidth=0)
+
+
+def _series(panel: Axes, algorithm: Algorithm, series: Series, until: float) -> None:
+    look = LOOKS[algorithm]
+    count = sum(end <= until for end in series.end_s)
+    ends, delays = series.end_s[:count], series.delay_max_s[:count]
+    panel.plot(
+        ends,
+        delays,
+        color=look.colour,
+        linewidth=1.1,
+        linestyle=look.line,
+        marker=look.marker,
+        markevery=max(1, count // 12),
+        markersize=5,
+        markerfacecolor="white",
+        label=look.label,
+        rasterized=True,  # tens of thousands of points would make the page too large
+    )
+
+
+def _interesting_s(series: Series) -> float:
+    end = series.stabilised_s
+    return series.end_s[-1] if end is None else end
+
+
+def _delay_s(run: Measure) -> float:
+    return run["notification_delay_mean_ns"] / 1e9
+
+
+def _with_legend(figure: Figure, panel: Axes) -> Figure:
+    handles, labels = panel.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+    return figure

@@ -1,0 +1,182 @@
+"""The report of an evaluation: one page with everything in it, figures and tables beside it."""
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+from octopis.evaluation.claims import Outcome, outcome
+from octopis.evaluation.exact import Exact, exact
+from octopis.evaluation.figures import all_figures
+from octopis.evaluation.folders import Folders, Request
+from octopis.evaluation.measures import Measures
+from octopis.evaluation.page import Page
+from octopis.evaluation.paper_claims import CLAIMS
+from octopis.evaluation.picture_files import write_figure
+from octopis.evaluation.setting import setting
+from octopis.evaluation.tables import (
+    notes_of,
+    run_rows,
+    sensitivity,
+    series_rows,
+    shown,
+    spread,
+    write_csv,
+)
+from octopis.workload.costs import Profile
+
+VERDICTS = {
+    "near": ("good", "yes, near"),
+    "smaller": ("good", "yes, smaller"),
+    "larger": ("good", "yes, larger"),
+    "holds": ("good", "yes"),
+    "not reproduced": ("bad", "not reproduced"),
+}
+
+
+class Report:
+    """What an evaluation found, worked out, and the page that says it."""
+
+    def __init__(
+        self, folders: Folders, request: Request, profile: Profile, measures: Measures
+    ) -> None:
+        self._folders = folders
+        self._request = request
+        self._profile = profile
+        self._measures = measures
+        self.outcomes = [outcome(claim, measures) for claim in CLAIMS]
+        self.exact = exact(measures)
+
+    def write(self) -> Path:
+        """Leave the page with its figures and tables, and return where it is."""
+        folder = self._folders.report
+        shutil.rmtree(folder, ignore_errors=True)  # it follows from the rest, and is quickly made
+        folder.mkdir(parents=True)
+        self._tables(folder / "tables")
+        page = Page("OctopiS beside the paper", self._lead())
+        self._exact_section(page)
+        self._claims_section(page)
+        page.section("Figures")
+        for name, (figure, caption) in all_figures(self._measures).items():
+            paths = [folder / "figures" / f"{name}{ending}" for ending in (".png", ".svg")]
+            write_figure(figure, paths)
+            page.figure(paths[1], caption)
+        self._sensitivity_section(page)
+        self._how_section(page)
+        target = self._folders.page
+        target.write_text(page.text(), encoding="utf-8")
+        return target
+
+    def _lead(self) -> str:
+        verdicts = Counter(each.verdict for each in self.outcomes)
+        missed = verdicts["not reproduced"]
+        near = verdicts["near"]
+        exactly = "all" if all(each.holds for each in self.exact) else "NOT all"
+        return (
+            f"Of {len(self.outcomes)} claims of the paper, {len(self.outcomes) - missed} go in the "
+            f"same direction here, {near} of them with a figure near the paper's; {missed} are not "
+            f"reproduced. What must hold exactly does in {exactly} of "
+            f"{len(self._measures.all)} runs. Nothing was tuned towards the paper."
+        )
+
+    def _exact_section(self, page: Page) -> None:
+        page.section("What must hold exactly")
+        page.table(
+            ("what", "found", "holds"),
+            [
+                (each.text, each.found, ("good", "yes") if each.holds else ("bad", "NO"))
+                for each in self.exact
+            ],
+        )
+
+    def _claims_section(self, page: Page) -> None:
+        page.section("The paper's claims")
+        page.paragraph(
+            "Ours is the mean over the points of an experiment and over the seeds. A figure is "
+            "near if it is within a quarter of the paper's, or within 2 points of a percentage."
+        )
+        notes = notes_of(self.outcomes)
+        page.table(
+            ("where", "claim", "", "paper", "ours", "over seeds", "direction holds", "why"),
+            [_claim_row(each, notes) for each in self.outcomes],
+        )
+        for reason, number in notes.items():
+            page.paragraph(f"[{number}] {reason}")
+
+    def _sensitivity_section(self, page: Page) -> None:
+        page.section("Sensitivity")
+        page.paragraph(
+            "Most costs of the model are assumed. Two small scenarios, one without and one with a "
+            "burst, were run again with one assumption changed at a time. Figures are how many "
+            "percent less the first has than the second; below 0 it has more."
+        )
+        table = sensitivity(self._measures)
+        page.table(
+            ("changed", *table.columns),
+            [
+                (f"`{name}`", *(("number", f"{value:.1f}") for value in values))
+                for name, values in table.rows
+            ],
+        )
+
+    def _how_section(self, page: Page) -> None:
+        request = self._request
+        page.section("How it was run")
+        page.table(("", ""), setting(request))
+        page.table(
+            (f"cost (profile {request.profile})", "value", "source"),
+            [
+                (f"`{name}`", getattr(request.costs, name), self._profile.sources[name])
+                for name in request.costs.__struct_fields__
+            ],
+        )
+
+    def _tables(self, folder: Path) -> None:
+        notes = notes_of(self.outcomes)
+        claims = [
+            (
+                each.claim.where,
+                each.claim.text,
+                each.claim.unit,
+                each.claim.paper,
+                each.ours,
+                min(each.values, default=None),
+                max(each.values, default=None),
+                each.direction_holds,
+                each.verdict,
+                each.reason if each.reason in notes else "",
+            )
+            for each in self.outcomes
+        ]
+        names = "where claim unit paper ours ours_min ours_max direction_holds verdict reason"
+        write_csv(folder / "claims.csv", names.split(), claims)
+        write_csv(
+            folder / "exact.csv",
+            ("what", "found", "holds"),
+            [(each.text, each.found, each.holds) for each in self.exact],
+        )
+        table = sensitivity(self._measures)
+        rows = [(name, *values) for name, values in table.rows]
+        write_csv(folder / "sensitivity.csv", ("changed", *table.columns), rows)
+        write_csv(folder / "runs.csv", *run_rows(self._measures))
+        write_csv(folder / "figure-11.csv", *series_rows(self._measures))
+
+
+def _claim_row(found: Outcome, notes: dict[str, int]) -> tuple[object, ...]:
+    claim = found.claim
+    paper = "" if claim.paper is None else f"{claim.paper:g}"
+    note = f"[{notes[found.reason]}]" if found.reason else ""
+    return (
+        claim.where,
+        claim.text,
+        claim.unit,
+        ("number", paper),
+        ("number", shown(found.ours, claim.unit)),
+        ("number", spread(found)),
+        VERDICTS[found.verdict],
+        note,
+    )
+
+
+def failed(found: list[Exact]) -> list[str]:
+    """Return what must hold exactly and does not."""
+    return [f"{each.text}: {each.found}" for each in found if not each.holds]
