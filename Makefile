@@ -3,12 +3,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check format lock bench clean help
+.PHONY: demo test check docs-check format lock clean help
 
 help: ## Show what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(READY) ## Show the best whole thing that works so far
+demo: $(READY) ## Show real brokers routing around a slow link, and check what they deliver
 	@$(BIN)/octopis demo
 
 test: check ## Run every check and every test
@@ -19,6 +19,9 @@ check: $(READY) ## Run the static checks alone
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+docs-check: $(READY) ## Run every command that README and docs show, also those that take minutes
+	@$(BIN)/pytest -m "long or not long" tests/unit/test_docs.py tests/pipeline/test_page.py tests/pipeline/test_examples.py
 
 format: $(READY) ## Format the code and mend what can be mended
 	@$(BIN)/ruff format .

@@ -1,4 +1,4 @@
-"""What docs/pipeline.md shows works as it is written there, in one Spark instead of one each."""
+"""What pages show of the pipeline works as written there, in one Spark instead of one each."""
 
 import re
 import shlex
@@ -7,29 +7,47 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-PAGE = (Path(__file__).parents[2] / "docs" / "pipeline.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+ON_SPARK = ("workload", "sweep", "trace")
+"""Commands that these tests run; tests/unit/test_docs.py runs all others."""
+
+PAGES = {
+    page.name: page.read_text(encoding="utf-8")
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+}
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGES[page], re.DOTALL)
 
 
+def commands(page: str) -> list[list[str]]:
+    lines = "\n".join(blocks(page, "console")).replace("\\\n", " ").splitlines()
+    found = [shlex.split(line)[2:] for line in lines if line.startswith("$ octopis ")]
+    return [words for words in found if words[0] in ON_SPARK]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)])
 def test_commands_table_and_code_of_the_page_run(
+    page: str,
     octopis,
     spark: SparkSession,  # noqa: ARG001 - commands use the session that is there
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.chdir(tmp_path)
-    (table,) = blocks("toml")
-    (tmp_path / "runs.toml").write_text(table, encoding="utf-8")
-    lines = "\n".join(blocks("console")).replace("\\\n", " ").splitlines()
-    assert len(lines) >= 6
-    for line in lines:
-        prompt, name, *words = shlex.split(line)
-        assert (prompt, name) == ("$", "octopis")
+    for table in blocks(page, "toml"):
+        (tmp_path / "runs.toml").write_text(table, encoding="utf-8")
+    for words in commands(page):
         status, _, told = octopis(*words)
-        assert status == 0, f"{line}: {told}"
-    # Spark was started somewhere else than where this test is now; a reader's notebook is not.
-    (code,) = (block.replace('"runs/', f'"{tmp_path}/runs/') for block in blocks("py"))
-    exec(compile(code, "docs/pipeline.md", "exec"), {})  # noqa: S102 - our own page
+        assert status == 0, f"octopis {shlex.join(words)}: {told}"
+    for code in blocks(page, "py"):
+        # Spark was started somewhere else than where this test is now; a reader's notebook is not.
+        placed = code.replace('"runs/', f'"{tmp_path}/runs/')
+        exec(compile(placed, page, "exec"), {})  # noqa: S102 - our own page
+
+
+def test_pages_show_the_pipeline():
+    assert len(commands("pipeline.md")) >= 6
+    assert commands("guide.md")
+    assert blocks("pipeline.md", "py")

@@ -7,10 +7,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from octopis import connect_sync
+from octopis.cli.main import app
 from support.overlay_command import Shell, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -18,20 +21,34 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 URL = "octopis://127.0.0.1:7400"
 """Where pages connect to; tests run their own overlay elsewhere."""
 
-LONG = ("bench", "workload", "sweep", "trace")
-"""Commands that measure for minutes (their own tests run them small), and those that start a Spark
-each (tests/pipeline/test_page.py runs the page's in one)."""
+SPARK = ("workload", "sweep", "trace")
+"""Commands that start a Spark each: tests/pipeline/test_page.py runs those of a page in one."""
+
+LONG = ("bench", "evaluate", "demo")
+"""Commands that take minutes: `make docs-check` runs them; tests of their own run them small."""
 
 
 def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
-def commands(page: Path) -> list[list[str]]:
-    """Return the `octopis` commands that a page shows at a prompt, and that start there."""
+def shown(page: Path) -> list[list[str]]:
+    """Return the `octopis` commands that a page shows at a prompt."""
     lines = "\n".join(blocks(page, "console")).replace("\\\n", " ").splitlines()
-    shown = [shlex.split(line[2:], comments=True) for line in lines if line.startswith("$ octopis")]
-    return [words[1:] for words in shown if words[1] not in LONG]
+    found = [shlex.split(line[2:], comments=True) for line in lines if line.startswith("$ octopis")]
+    return [words[1:] for words in found]
+
+
+def commands(page: Path) -> list[list[str]]:
+    """Return those that are quick, and need no Spark."""
+    return [words for words in shown(page) if words[0] not in {*SPARK, *LONG}]
+
+
+def mentions(page: Path) -> list[list[str]]:
+    """Return the commands that a page names within its text."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    found = re.findall(r"`octopis ([^`]+)`", text.replace("\n", " "))
+    return [shlex.split(words) for words in found]
 
 
 def id_of(page: Path) -> str:
@@ -102,6 +119,30 @@ def test_commands_on_the_page_run(page: Path, tmp_path: Path):
     finally:
         shell.run("overlay", "down")
         shell.end()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("page", PAGES, ids=id_of)
+def test_long_commands_on_the_page_run(page: Path, tmp_path: Path):
+    shell = Shell(tmp_path)
+    for words in shown(page):
+        if words[0] in LONG:
+            done = shell.run(*words, limit_s=1800)
+            assert done.returncode == 0, f"octopis {shlex.join(words)}: {done.stderr}"
+    shell.end()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=id_of)
+def test_commands_named_in_the_text_exist_with_their_options(page: Path):
+    whole: Any = typer.main.get_command(app)
+    for words in mentions(page):
+        command, rest = whole, list(words)
+        while rest and rest[0] in getattr(command, "commands", {}):
+            command = command.commands[rest.pop(0)]
+        assert command is not whole, f"there is no octopis {shlex.join(words)}"
+        known = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
+        used = {word for word in rest if word.startswith("--")} - {"--help"}
+        assert used <= known, f"octopis {shlex.join(words)}: {used - known}"
 
 
 def test_pages_show_commands_and_code():
