@@ -1,4 +1,4 @@
-"""What the paper reports, one claim after the other, in the order of its section 5."""
+"""What the paper reports, one claim after the other, in the order of its section 7."""
 
 from statistics import mean
 
@@ -64,7 +64,7 @@ def _burst_delay(theirs: Algorithm, papers: tuple[float, ...]) -> list[Claim]:
     why = reasons.burst_against_snr if theirs is SNR else reasons.burst_against_bid
     return [
         Claim(
-            where="burst, section 5.3",
+            where="burst, section 7.3",
             text=f"notification delay of DNR at {rate // 1000}K a minute",
             paper=paper,
             unit=f"% less than {theirs.value.upper()}",
@@ -85,7 +85,7 @@ CLAIMS: tuple[Claim, ...] = (
         why=reasons.subscription_ims,
     ),
     Claim(
-        where="section 5.3",
+        where="section 7.3",
         text="subscription IMs of BID that are dropped as duplicates",
         paper=80,
         unit="% of them",
@@ -93,7 +93,7 @@ CLAIMS: tuple[Claim, ...] = (
         why=reasons.subscription_ims,
     ),
     Claim(
-        where="section 5.3",
+        where="section 7.3",
         text="mean length of subscription trees",
         paper=14,
         unit="% shorter than BID's",
@@ -161,7 +161,7 @@ CLAIMS: tuple[Claim, ...] = (
         why=reasons.matching_delay,
     ),
     Claim(
-        where="burst, section 5.3",
+        where="burst, section 7.3",
         text="queue length of DNR on the high-rate publisher's ways",
         paper=48,
         unit="% less than SNR",
@@ -169,7 +169,7 @@ CLAIMS: tuple[Claim, ...] = (
         why=reasons.burst_against_snr,
     ),
     Claim(
-        where="burst, section 5.3",
+        where="burst, section 7.3",
         text="queue length of DNR on the high-rate publisher's ways",
         paper=59,
         unit="% less than BID",
@@ -195,7 +195,7 @@ CLAIMS: tuple[Claim, ...] = (
         why=reasons.stabilisation,
     ),
     Claim(
-        where="burst, section 5.3",
+        where="burst, section 7.3",
         text="notification IMs of DNR",
         paper=0.32,
         unit="% more than SNR",
@@ -204,7 +204,7 @@ CLAIMS: tuple[Claim, ...] = (
         holds=lambda _all, _seed, value: value >= 0,
     ),
     Claim(
-        where="burst, section 5.3",
+        where="burst, section 7.3",
         text="notification IMs of DNR",
         paper=17.2,
         unit="% fewer than BID",
@@ -212,7 +212,7 @@ CLAIMS: tuple[Claim, ...] = (
         why=reasons.burst_ims,
     ),
     Claim(
-        where="burst, section 5.3",
+        where="burst, section 7.3",
         text="delivered within 1 s by DNR (more than by SNR)",
         paper=44.2,
         unit="%",
@@ -221,7 +221,7 @@ CLAIMS: tuple[Claim, ...] = (
         holds=lambda measures, seed, value: value > (within(SNR)(measures, seed) or 0),
     ),
     Claim(
-        where="burst, section 5.3",
+        where="burst, section 7.3",
         text="delivered within 1 s by SNR (more than by BID)",
         paper=39,
         unit="%",
@@ -230,7 +230,7 @@ CLAIMS: tuple[Claim, ...] = (
         holds=lambda measures, seed, value: value > (within(BID)(measures, seed) or 0),
     ),
     Claim(
-        where="burst, section 5.3",
+        where="burst, section 7.3",
         text="delivered within 1 s by BID (fewest)",
         paper=28,
         unit="%",
@@ -241,7 +241,7 @@ CLAIMS: tuple[Claim, ...] = (
         ),
     ),
     Claim(
-        where="section 5.3",
+        where="section 7.3",
         text="DNR's lead over SNR in notification delay shrinks with more high-rate publishers",
         paper=None,
         unit="points",

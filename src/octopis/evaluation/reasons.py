@@ -32,7 +32,7 @@ def tree_lengths(measures: Measures) -> str:
 
 
 def subscription_delay(measures: Measures) -> str:
-    """Of empty queues."""
+    """Of short queues."""
     ours, theirs = (
         measures.mean("subscription_delay_mean_ns", measures.of(Experiment.SUBSCRIBERS, algorithm))
         for algorithm in (SNR, BID)

@@ -15,6 +15,7 @@ from octopis.evaluation.picture_files import write_figure
 from octopis.evaluation.setting import setting
 from octopis.evaluation.tables import (
     notes_of,
+    rounded,
     run_rows,
     sensitivity,
     series_rows,
@@ -113,7 +114,7 @@ class Report:
         page.table(
             ("changed", *table.columns),
             [
-                (f"`{name}`", *(("number", f"{value:.1f}") for value in values))
+                (f"`{name}`", *(("number", rounded(value)) for value in values))
                 for name, values in table.rows
             ],
         )

@@ -73,7 +73,12 @@ def shown(value: float | None, unit: str) -> str:
     if value is None:
         return "none"
     digits = 0 if unit == "bursts" else 2 if abs(value) < 1 else 1
-    return f"{value:.{digits}f}"
+    return rounded(value, digits)
+
+
+def rounded(value: float, digits: int = 1) -> str:
+    """Return a number with so many digits; nothing is never below 0."""
+    return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def spread(outcome: Outcome) -> str:

@@ -102,7 +102,7 @@ _PAPER = Profile(
         "identification_ns": "assumed: look up and move one identification between lists",
         "subscription_us": "assumed: parse and store",
         "send_overhead_us": "assumed: one synchronous Java RMI call on a local network",
-        "bandwidth_mbit_per_s": "the paper, section 5.1: a dedicated Gigabit Ethernet switch",
+        "bandwidth_mbit_per_s": "the paper, section 7.1: a dedicated Gigabit Ethernet switch",
         "latency_us": "assumed: one way through a switch and two network stacks",
         "notification_bytes": "assumed: 10 attributes as serialised Java objects",
         "subscription_bytes": "assumed: as a notification",
