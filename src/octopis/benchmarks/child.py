@@ -11,19 +11,23 @@ def run_child(command: list[str], what: str) -> bytes:
 
     Raises OperationFailed, which says `what` failed, where it ends with another status than 0.
     """
-    # Held back until the process is known: an interrupt while it starts would leave it behind.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    process: subprocess.Popen[bytes] | None = None
+    interrupts: list[object] = []
     try:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE)  # noqa: S603 - our own
-    except BaseException:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        raise
-    try:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        # Held back until the process is known: an interrupt while it starts would leave it behind.
+        # Blocking the signal is not enough: a thread of numpy's takes it, and Python acts on it.
+        before = signal.signal(signal.SIGINT, lambda *facts: interrupts.append(facts))
+        try:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE)  # noqa: S603 - our own
+        finally:
+            signal.signal(signal.SIGINT, before)
+        if interrupts:
+            signal.raise_signal(signal.SIGINT)
         printed, _ = process.communicate()
     except BaseException:
-        process.kill()
-        process.communicate()
+        if process is not None:
+            process.kill()
+            process.communicate()
         raise
     if process.returncode:
         raise OperationFailed(f"{what} failed with status {process.returncode}")

@@ -66,7 +66,7 @@ def test_interrupt_ends_the_measuring_process_too():
         while not (measuring := children(running.pid)) and time.monotonic() < deadline:
             time.sleep(0.001)
         os.kill(running.pid, signal.SIGINT)
-        _, error = running.communicate(timeout=10)
+        _, error = running.communicate(timeout=30)
     assert running.returncode == 130
     assert error == "octopis: stopped\n"
     assert measuring
