@@ -9,7 +9,8 @@ import typer
 from rich.console import Console
 
 from octopis.cli import output
-from octopis.demo.comparison import COLUMNS, check_faultless, findings
+from octopis.demo.comparison import check_faultless, findings
+from octopis.demo.display import comparison_table
 from octopis.demo.folder import OVERLAY, REPORT, SCENARIO
 from octopis.demo.run import Demonstrated, run_demo
 from octopis.demo.stage import PlainStage, Stage, TerminalStage
@@ -60,16 +61,17 @@ def _stage(*, as_json: bool) -> Stage:
 
 def _print(shown: Demonstrated, out: Path) -> None:
     output.say("")
-    output.print_table(
-        "One slow link, three algorithms", COLUMNS, [row.row() for row in shown.rows]
-    )
+    output.console().print(comparison_table(shown.rows))
     output.say("")
     for sentence in findings(shown.rows):
         output.say(sentence)
     output.say(f"\nThe report, with pictures: {out / REPORT}")
-    output.say("Next:")
-    output.say(f"  octopis overlay up --config {out / OVERLAY}    this overlay, for yourself")
-    output.say(
-        f"  octopis overlay play {out / SCENARIO} --speed 2.5    ... and the same notifications"
+    output.print_facts(
+        "Next",
+        [
+            (f"octopis overlay up --config {out / OVERLAY}", "this overlay, for yourself"),
+            (f"octopis overlay play {out / SCENARIO}", "the same notifications through it"),
+            ("octopis route explain --help", "where one notification goes, and why"),
+            ("octopis evaluate", "the paper's experiments"),
+        ],
     )
-    output.say("  octopis route explain --help    where one notification goes, and why")

@@ -135,7 +135,7 @@ def findings(rows: Sequence[Compared]) -> list[str]:
     if bid.over_slowed < snr.over_slowed / 2:
         told.append(
             f"BID's tree led past the slowed link ({bid.over_slowed:,} notifications went over "
-            "it), by the luck of which flood came first: do not compare its delays with the others'."
+            "it), by the luck of which flood came first: its delays say nothing about the link."
         )
     told += [
         f"Under {row.label} a queue passed its high-water mark, and publishers "

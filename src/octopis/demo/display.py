@@ -9,7 +9,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from octopis.demo.comparison import shown_cases
+from octopis.demo.comparison import FACTS, MUST_BE_NONE, Compared, shown_cases
 from octopis.demo.slowed_link import SlowedLink
 from octopis.demo.texts import IDEAS, TITLES
 from octopis.demo.watching import BrokerView, Snapshot
@@ -133,3 +133,19 @@ def sparkline(lengths: Sequence[int], width: int) -> str:
     peaks = [max(lengths[at : at + step]) for at in range(0, len(lengths), step)]
     top = max((*peaks, 1))
     return "".join(_BLOCKS[-(-peak * (len(_BLOCKS) - 1) // top)] for peak in peaks)
+
+
+def comparison_table(rows: Sequence[Compared]) -> Table:
+    """Return the rounds side by side, narrow enough for any terminal."""
+    table = Table(title="One slowed link, three algorithms", title_justify="left", box=None)
+    table.title_style = "bold"
+    table.add_column()
+    for row in rows:
+        style = f"bold {LOOKS[row.algorithm].colour}"
+        table.add_column(row.label, justify="right", header_style=style)
+    for fact, *cells in zip(FACTS, *(row.cells() for row in rows), strict=True):
+        shown = [f"{cell:,}" if isinstance(cell, int) else cell for cell in cells]
+        if fact in MUST_BE_NONE:
+            shown = [f"[{'red' if cell else 'green'}]{cell}[/]" for cell in cells]
+        table.add_row(fact, *shown)
+    return table

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from octopis.demo import folder as names
-from octopis.demo.comparison import COLUMNS, Compared, findings
+from octopis.demo.comparison import FACTS, MUST_BE_NONE, Compared, findings
 from octopis.demo.feed import Feed
 from octopis.demo.figures import draw_delays, draw_queue
 from octopis.demo.rounds import Round
@@ -61,7 +61,9 @@ def report_page(
         page.paragraph(f"{LOOKS[algorithm].label} {IDEAS[algorithm]}")
     page.section("What came of it")
     page.table(
-        COLUMNS, [_marked(row) for row in rows], "Checked against the ground truth on Spark."
+        ("", *(row.label for row in rows)),
+        [_line(*line) for line in zip(FACTS, *(row.cells() for row in rows), strict=True)],
+        "Deliveries were checked against the ground truth on Spark.",
     )
     for sentence in findings(rows):
         page.paragraph(sentence)
@@ -90,7 +92,7 @@ def report_page(
         "Brokers, clients and this measurement share one machine, so delays of a few milliseconds "
         "say more about its load than about routing. Queues are bounded, far above what gathers "
         "here: nothing is dropped. IMs are inter-broker messages, as the brokers count them; "
-        "`over the slow link` counts notifications alone, and the longest queue is exact."
+        "the longest queue is exact."
     )
     page.paragraph(
         "Beside this page are the scenario with its ground truth, every delivery "
@@ -100,10 +102,8 @@ def report_page(
     return page.text()
 
 
-def _marked(row: Compared) -> list[object]:
-    """Return a row whose faults stand out."""
-    cells: list[object] = list(row.row())
-    for name in ("lost", "twice"):
-        at = COLUMNS.index(name)
-        cells[at] = ("bad" if cells[at] else "good", f"{cells[at]}")
-    return cells
+def _line(fact: str, *cells: int | str) -> list[object]:
+    """Return a line of the table; what must not happen stands out."""
+    if fact in MUST_BE_NONE:
+        return [fact, *(("number bad" if cell else "number good", cell) for cell in cells)]
+    return [fact, *(("number", f"{cell:,}" if isinstance(cell, int) else cell) for cell in cells)]
