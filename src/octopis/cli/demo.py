@@ -66,12 +66,14 @@ def _print(shown: Demonstrated, out: Path) -> None:
     for sentence in findings(shown.rows):
         output.say(sentence)
     output.say(f"\nThe report, with pictures: {out / REPORT}")
-    output.print_facts(
-        "Next",
-        [
-            (f"octopis overlay up --config {out / OVERLAY}", "this overlay, for yourself"),
-            (f"octopis overlay play {out / SCENARIO}", "the same notifications through it"),
-            ("octopis route explain --help", "where one notification goes, and why"),
-            ("octopis evaluate", "the paper's experiments"),
-        ],
-    )
+    output.say("Next:")
+    commands = {
+        f"octopis overlay up --config {out / OVERLAY}": "this overlay, for yourself",
+        f"octopis overlay play {out / SCENARIO}": "the same notifications through it",
+        "octopis route explain --help": "where one notification goes, and why",
+        "octopis evaluate": "the paper's experiments",
+    }
+    width = max(map(len, commands))
+    for command, what in commands.items():
+        # Never wrapped: a command is there to be copied.
+        output.console().print(f"  {command:{width}}  [dim]{what}[/dim]", soft_wrap=True)

@@ -22,6 +22,7 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 _BAR = 6
 _FEW_LINKS = 3
 _SPARKS = 40
+_LEGEND = " Each broker: what waits in its queues, IMs a second. ▶ ◀: the slowed link."
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def render(scene: Scene, seen: Sequence[Snapshot]) -> RenderableType:
     idea = Text(f"{look.label} {IDEAS[scene.algorithm]}", style="italic")
     parts: list[RenderableType] = [idea, Text()]
     if seen:
-        parts += [_grid(scene, seen[-1]), Text(), _facts(scene, seen)]
+        parts += [_grid(scene, seen[-1]), Text(_LEGEND, style="dim"), Text(), _facts(scene, seen)]
     else:
         parts.append(Text("broker processes are starting", style="dim"))
     return Panel(
@@ -87,7 +88,7 @@ def _cell(scene: Scene, now: Snapshot, broker: str) -> Text:
 def _facts(scene: Scene, seen: Sequence[Snapshot]) -> Table:
     now = seen[-1]
     table = Table(box=None, show_header=False, padding=(0, 1), expand=True)
-    table.add_column(style="cyan", no_wrap=True, width=12)
+    table.add_column(style="cyan", no_wrap=True, width=13)
     table.add_column(ratio=1)
     table.add_column(justify="right", no_wrap=True, width=15)
     queues = [each.slowed_queue for each in seen]
@@ -95,14 +96,16 @@ def _facts(scene: Scene, seen: Sequence[Snapshot]) -> Table:
         ("▶◀ ", "bold yellow"), f"{scene.link.short}  ", (sparkline(queues, _SPARKS), "yellow")
     )
     table.add_row("slowed link", slowed, f"{now.slowed_queue:,} wait")
-    others = max(now.longest_queue, 0)
-    table.add_row(
-        "longest", f"{now.longest_link if others else 'all are empty'}", f"{others:,} wait"
-    )
-    table.add_row("overloaded", _links(now.overloaded), f"{len(now.overloaded)} links")
+    longest = now.longest_link if now.longest_queue else Text("all queues are empty", style="dim")
+    table.add_row("longest queue", longest, f"{now.longest_queue:,} wait")
+    table.add_row("overloaded", _links(now.overloaded), "")
     table.add_row("DNR cases", shown_cases(now.cases), "")
-    table.add_row("published", _bar_of(now.published, scene.notifications), f"{now.published:,}")
-    table.add_row("delivered", _bar_of(now.deliveries, scene.due), f"{now.deliveries:,}")
+    for name, done, total in (
+        ("published", now.published, scene.notifications),
+        ("delivered", now.deliveries, scene.due),
+    ):
+        bar_of = ProgressBar(total=max(1, total), completed=done)
+        table.add_row(name, bar_of, f"{done:,} / {total:,}")
     return table
 
 
@@ -113,12 +116,10 @@ def _links(overloaded: Sequence[str]) -> Text:
     return Text(", ".join(overloaded[:_FEW_LINKS]) + more, style="bold red")
 
 
-def _bar_of(done: int, total: int) -> ProgressBar:
-    return ProgressBar(total=max(1, total), completed=done)
-
-
 def _rate(view: BrokerView) -> str:
-    return f"{view.ims_per_s:,.0f}/s" if view.ims_per_s >= 1 else ""
+    if view.ims_per_s >= 999.5:
+        return f"{view.ims_per_s / 1000:.1f}k/s"
+    return f"{view.ims_per_s:.0f}/s" if view.ims_per_s >= 1 else ""
 
 
 def bar(length: int) -> str:

@@ -25,11 +25,12 @@ def draw_queue(rounds: Sequence[Round], link: SlowedLink, feed: Feed) -> Figure:
         axes = figure.add_subplot()
         axes.axvspan(feed.begin_s, feed.end_s, color="#eef1f4", zorder=0)
         axes.text(
-            feed.begin_s + 0.05,
-            0.99,
+            (feed.begin_s + feed.end_s) / 2,
+            0.98,
             "the high-rate publisher sends",
             transform=axes.get_xaxis_transform(),
             va="top",
+            ha="center",
             color=_SLOW,
         )
         for each in rounds:
@@ -40,8 +41,8 @@ def draw_queue(rounds: Sequence[Round], link: SlowedLink, feed: Feed) -> Figure:
         axes.set_xlabel("seconds since publishing began")
         axes.set_ylabel("queue length")
         axes.set_xlim(left=0)
-        axes.set_ylim(bottom=0)
-        axes.margins(y=0.12)
+        longest = max(length for each in rounds for _, length in each.slowed_queue())
+        axes.set_ylim(0, max(10, longest) * 1.2)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
         axes.legend(loc="upper right")
     return figure

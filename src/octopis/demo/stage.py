@@ -118,5 +118,5 @@ def progress_line(scene: Scene, now: Snapshot, seconds: float) -> str:
     return (
         f"  {seconds:3.0f} s: {now.published:,} of {scene.notifications:,} published, "
         f"{now.deliveries:,} of {scene.due:,} delivered; {now.slowed_queue:,} wait for the slowed "
-        f"link; {len(now.overloaded)} links overloaded{cases}"
+        f"link; overloaded links: {len(now.overloaded)}{cases}"
     )

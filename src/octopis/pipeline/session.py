@@ -144,9 +144,16 @@ def _start(master: str, settings: Mapping[str, str] | None) -> Iterator[SparkSes
         with log.open("wb") as sink, _gateway(wanted, sink, log) as (conf, process):
             before = signal.getsignal(signal.SIGINT)
             spark = _session(conf, master, log)
+            interrupted = threading.Event()
+
+            def stop(*_: object) -> None:
+                interrupted.set()
+                _stop_at_once(process)
+
             try:
-                _set_ctrl_c(lambda *_: _stop_at_once(process))
-                yield spark
+                _set_ctrl_c(stop)
+                with interrupt_wins(interrupted):
+                    yield spark
             finally:
                 _set_ctrl_c(before)
                 logging.disable(logging.NOTSET)
@@ -206,6 +213,17 @@ def _stop_at_once(process: Process) -> None:
     process.terminate()
     _end(process)
     raise KeyboardInterrupt
+
+
+@contextmanager
+def interrupt_wins(interrupted: threading.Event) -> Iterator[None]:
+    """Let Ctrl-C be what went wrong: PySpark tidies up, fails as Java is gone, and hides it."""
+    try:
+        yield
+    except Exception as failure:
+        if interrupted.is_set():
+            raise KeyboardInterrupt from failure
+        raise
 
 
 def _say_nothing(*_facts: object) -> None:
