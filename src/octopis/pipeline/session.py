@@ -141,28 +141,23 @@ def _start(master: str, settings: Mapping[str, str] | None) -> Iterator[SparkSes
     wanted[_JAVA_OPTIONS] = f"{wanted.get(_JAVA_OPTIONS, '')} {quiet}".strip()
     with TemporaryDirectory(prefix="octopis-spark-") as folder:
         log = Path(folder) / "java.log"
-        with log.open("wb") as sink, _gateway(wanted, sink, log) as (conf, process):
-            before = signal.getsignal(signal.SIGINT)
-            spark = _session(conf, master, log)
-            interrupted = threading.Event()
-
-            def stop(*_: object) -> None:
-                interrupted.set()
-                _stop_at_once(process)
-
+        with (
+            log.open("wb") as sink,
+            _gateway(wanted, sink, log) as (conf, process),
+            _java_ends_first(process) as listen,
+        ):
+            spark = _session(conf, master, log, listen)
             try:
-                _set_ctrl_c(stop)
-                with interrupt_wins(interrupted):
-                    yield spark
+                yield spark
             finally:
-                _set_ctrl_c(before)
-                logging.disable(logging.NOTSET)
                 with suppress(Py4JError, OSError):  # a Java that is gone needs no stopping
                     spark.stop()
 
 
-def _session(conf: SparkConf, master: str, log: Path) -> SparkSession:
+def _session(conf: SparkConf, master: str, log: Path, listen: Callable[[], None]) -> SparkSession:
     try:
+        SparkContext.getOrCreate(conf)
+        listen()
         return SparkSession.builder.config(conf=conf).getOrCreate()
     except (PySparkException, Py4JError) as failure:
         raise SparkUnavailable(f"Spark did not start on {master}: {_last_line(log)}") from failure
@@ -194,6 +189,31 @@ def _gateway(
         SparkSession._instantiatedSession = None  # noqa: SLF001
 
 
+@contextmanager
+def _java_ends_first(process: Process) -> Iterator[Callable[[], None]]:
+    """Let Ctrl-C end Java before anything else.
+
+    What is given says so anew, for when PySpark has put a handler of its own in our place.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    interrupted = threading.Event()
+
+    def stop(*_: object) -> None:
+        interrupted.set()
+        _stop_at_once(process)
+
+    def listen() -> None:
+        _set_ctrl_c(stop)
+
+    listen()
+    try:
+        with interrupt_wins(interrupted):
+            yield listen
+    finally:
+        _set_ctrl_c(before)
+        logging.disable(logging.NOTSET)
+
+
 def _set_ctrl_c(handler: Any) -> None:
     """Say what Ctrl-C does; only the main thread may, and only there does it arrive."""
     if threading.current_thread() is threading.main_thread():
@@ -208,8 +228,9 @@ def _stop_at_once(process: Process) -> None:
     """
     logging.disable(logging.CRITICAL)  # Py4J logs what it was doing, with its stack
     context: Any = SparkContext._active_spark_context  # noqa: SLF001
-    if context is not None:  # its server would say, with a stack, that Java has gone
-        context._accumulatorServer.handle_error = _say_nothing  # noqa: SLF001
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:  # it would say, with a stack, that Java has gone
+        server.handle_error = _say_nothing
     process.terminate()
     _end(process)
     raise KeyboardInterrupt

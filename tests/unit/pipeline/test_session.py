@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from octopis.errors import SparkUnavailable
 from octopis.pipeline import session
-from octopis.pipeline.session import is_connect, open_spark, ship, task_count
+from octopis.pipeline.session import interrupt_wins, is_connect, open_spark, ship, task_count
 
 OCTOPIS = Path(sys.executable).with_name("octopis")
 OPEN_TWICE = """
@@ -109,6 +110,36 @@ def test_ctrl_c_ends_java_and_leaves_nothing(tmp_path: Path):
     assert not out.exists()
     assert not list(tmp_path.glob(".out.*"))
     assert str(tmp_path) not in _running()
+
+
+def test_ctrl_c_while_spark_starts_is_as_quiet(tmp_path: Path):
+    process = subprocess.Popen(
+        [OCTOPIS, "workload", "ingest", "--synthetic", "--out", str(tmp_path / "out")],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        # Spark's folder is there, and its session is not: that takes another second or more.
+        while process.poll() is None and not list(tmp_path.glob("blockmgr-*")):
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert (process.returncode, told) == (130, "octopis: stopped\n")
+    assert not list(tmp_path.glob("octopis-*"))
+    assert str(tmp_path) not in _running()
+
+
+def test_interrupt_is_not_hidden_by_what_it_makes_fail():
+    interrupted = threading.Event()
+    with pytest.raises(ConnectionRefusedError), interrupt_wins(interrupted):
+        raise ConnectionRefusedError
+    interrupted.set()
+    with pytest.raises(KeyboardInterrupt), interrupt_wins(interrupted):
+        raise ConnectionRefusedError
 
 
 def _running() -> str:
