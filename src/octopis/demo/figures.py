@@ -1,12 +1,10 @@
 """The pictures of what was measured: the slowed link's queue over time, and the delays."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib import rc_context
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from octopis.demo.feed import Feed
 from octopis.demo.rounds import Round
@@ -14,15 +12,17 @@ from octopis.demo.slowed_link import SlowedLink
 from octopis.evaluation.style import LOOKS, RC
 from octopis.routing import Algorithm
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 _SIZE = (7.6, 3.6)
 _SLOW = "#7a828c"
 
 
-def draw_queue(rounds: Sequence[Round], link: SlowedLink, feed: Feed) -> Figure:
+def draw_queue(rounds: Sequence[Round], link: SlowedLink, feed: Feed) -> "Figure":
     """Draw the queue of the slowed link over time."""
-    with rc_context(dict[Any, Any](RC)):
-        figure = Figure(figsize=_SIZE, layout="constrained")
-        axes = figure.add_subplot()
+    with _axes() as (figure, axes):
         axes.axvspan(feed.begin_s, feed.end_s, color="#eef1f4", zorder=0)
         axes.text(
             (feed.begin_s + feed.end_s) / 2,
@@ -43,16 +43,14 @@ def draw_queue(rounds: Sequence[Round], link: SlowedLink, feed: Feed) -> Figure:
         axes.set_xlim(left=0)
         longest = max(length for each in rounds for _, length in each.slowed_queue())
         axes.set_ylim(0, max(10, longest) * 1.2)
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axes.legend(loc="upper right")
     return figure
 
 
-def draw_delays(delays_ns: Mapping[Algorithm, Sequence[int]]) -> Figure:
+def draw_delays(delays_ns: Mapping[Algorithm, Sequence[int]]) -> "Figure":
     """Draw which share of the deliveries came within which delay."""
-    with rc_context(dict[Any, Any](RC)):
-        figure = Figure(figsize=_SIZE, layout="constrained")
-        axes = figure.add_subplot()
+    with _axes() as (figure, axes):
         for algorithm, delays in delays_ns.items():
             look = LOOKS[algorithm]
             ordered = np.sort(np.maximum(np.asarray(delays, np.float64) / 1e6, 0.01))
@@ -69,10 +67,21 @@ def draw_delays(delays_ns: Mapping[Algorithm, Sequence[int]]) -> Figure:
         axes.set_title("Share of the deliveries that came within a delay", pad=10)
         axes.set_xlabel("delay since the intended time of publication")
         axes.set_ylim(0, 1.02)
-        axes.xaxis.set_major_formatter(FuncFormatter(_shown_delay))
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+        axes.xaxis.set_major_formatter(_shown_delay)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         axes.legend(loc="lower right")
     return figure
+
+
+@contextmanager
+def _axes() -> Iterator[tuple["Figure", "Axes"]]:
+    """Give an empty figure, and let it have our look while it is drawn."""
+    from matplotlib import rc_context  # noqa: PLC0415 - only drawing should wait for it
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    with rc_context(dict[Any, Any](RC)):
+        figure = Figure(figsize=_SIZE, layout="constrained")
+        yield figure, figure.add_subplot()
 
 
 def _shown_delay(milliseconds: float, _position: Any) -> str:

@@ -1,6 +1,6 @@
 """Where one notification of the feed goes while the slowed link is overloaded, as a picture."""
 
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from octopis.demo.feed import Feed
 from octopis.demo.slowed_link import SlowedLink
@@ -11,8 +11,13 @@ from octopis.routing.explainer import explain
 from octopis.routing.question import Question, Subscriber
 from octopis.topology import NamedTopology
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-def draw_way(topology: NamedTopology, feed: Feed, link: SlowedLink, algorithm: Algorithm) -> Figure:
+
+def draw_way(
+    topology: NamedTopology, feed: Feed, link: SlowedLink, algorithm: Algorithm
+) -> "Figure":
     """Draw the way of one notification, hop by hop, as the routing core decides."""
     question = Question(
         topology.scot,

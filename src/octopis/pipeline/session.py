@@ -171,22 +171,51 @@ def _gateway(
     conf = SparkConf(loadDefaults=False)
     for name, value in wanted.items():
         conf.set(name, value)
+    with _interrupts_wait() as let_them:
+        try:
+            gateway: Any = launch_gateway(conf, {"stderr": sink})  # type: ignore[no-untyped-call]
+        except PySparkException as failure:
+            raise SparkUnavailable(f"Java did not start for Spark: {_last_line(log)}") from failure
+        process: Process = gateway.proc
+        try:
+            let_them()
+            SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the only way in
+            yield conf, process
+        finally:
+            with suppress(Py4JError, OSError):
+                gateway.shutdown()
+            _end(process)
+            # So that another can start.
+            SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+            SparkContext._active_spark_context = None  # noqa: SLF001
+            SparkSession._instantiatedSession = None  # noqa: SLF001
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[Callable[[], None]]:
+    """Let Ctrl-C wait until Java is there to be ended; pressed twice, it does not wait.
+
+    PySpark, interrupted while it starts Java, removes the folder where Java wants to say its port;
+    Java then waits for ever. What is given lets interrupts come, and the one that waited.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    heard = threading.Event()
+
+    def remember(*_: object) -> None:
+        if heard.is_set():
+            raise KeyboardInterrupt
+        heard.set()
+
+    def let_them() -> None:
+        _set_ctrl_c(before)
+        if heard.is_set():
+            raise KeyboardInterrupt
+
+    _set_ctrl_c(remember)
     try:
-        gateway: Any = launch_gateway(conf, {"stderr": sink})  # type: ignore[no-untyped-call]
-    except PySparkException as failure:
-        raise SparkUnavailable(f"Java did not start for Spark: {_last_line(log)}") from failure
-    process: Process = gateway.proc
-    try:
-        SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the only way in
-        yield conf, process
+        yield let_them
     finally:
-        with suppress(Py4JError, OSError):
-            gateway.shutdown()
-        _end(process)
-        # So that another can start.
-        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
-        SparkContext._active_spark_context = None  # noqa: SLF001
-        SparkSession._instantiatedSession = None  # noqa: SLF001
+        _set_ctrl_c(before)
 
 
 @contextmanager
