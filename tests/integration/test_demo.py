@@ -58,9 +58,7 @@ def test_demo_as_json_delivers_everything_once_and_leaves_a_report(demos: Shell)
     ("moment", "number"),
     [
         ("Starting Spark", signal.SIGINT),
-        ("Making a scenario", signal.SIGINT),
         ("Making a scenario", signal.SIGTERM),
-        ("Round 1", signal.SIGINT),
     ],
 )
 def test_demo_that_is_stopped_leaves_nothing(demos: Shell, moment: str, number: int):
@@ -70,7 +68,7 @@ def test_demo_that_is_stopped_leaves_nothing(demos: Shell, moment: str, number: 
 
 
 def test_demo_that_was_stopped_while_it_plays_can_be_started_again(demos: Shell):
-    stop_at(demos, "wait for the slowed link", signal.SIGTERM)
+    stop_at(demos, "wait for the slowed link", signal.SIGINT)
     assert leftovers(demos) == []
     done = demos.run(*SMALL, limit_s=LIMIT_S)
     assert (done.returncode, done.stderr) == (0, "")

@@ -18,8 +18,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 URL = "octopis://127.0.0.1:7400"
 """Where pages connect to; tests run their own overlay elsewhere."""
 
-LONG = ("bench", "workload", "sweep", "trace")
-"""Commands that measure for minutes (their own tests run them small), and those that start a Spark
+LONG = ("bench", "demo", "workload", "sweep", "trace")
+"""Commands that take a minute or more (their own tests run them small), and those that start a Spark
 each (tests/pipeline/test_page.py runs the page's in one)."""
 
 
