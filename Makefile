@@ -8,7 +8,7 @@ READY := .venv/.ready
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(READY) ## Show the best whole thing that works so far
+demo: $(READY) ## One slow link, three ways of routing, live (a minute)
 	@$(BIN)/octopis demo
 
 test: check ## Run every check and every test

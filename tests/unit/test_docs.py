@@ -19,8 +19,8 @@ URL = "octopis://127.0.0.1:7400"
 """Where pages connect to; tests run their own overlay elsewhere."""
 
 LONG = ("bench", "demo", "workload", "sweep", "trace")
-"""Commands that take a minute or more (their own tests run them small), and those that start a Spark
-each (tests/pipeline/test_page.py runs the page's in one)."""
+"""Commands that take a minute or more (their own tests run them small), and those that start a
+Spark each (tests/pipeline/test_page.py runs the page's in one)."""
 
 
 def blocks(page: Path, language: str) -> list[str]:

@@ -27,7 +27,7 @@ def draw_queue(rounds: Sequence[Round], link: SlowedLink, feed: Feed) -> "Figure
         axes.text(
             (feed.begin_s + feed.end_s) / 2,
             0.98,
-            "the high-rate publisher sends",
+            "high-rate feed",
             transform=axes.get_xaxis_transform(),
             va="top",
             ha="center",

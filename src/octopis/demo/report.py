@@ -69,9 +69,9 @@ def report_page(
         page.paragraph(sentence)
     page.figure(
         folder / "queue.png",
-        "The queue of the slowed link, asked from its broker a few times a second. BID and SNR let "
-        "everything wait that the link cannot carry; DNR sends it another way once the queue is "
-        "congested.",
+        "The queue of the slowed link, asked from its broker a few times a second. While the "
+        "high-rate publisher sends, what the link cannot carry has to wait; once the queue is "
+        "congested, DNR sends the rest another way.",
     )
     page.figure(
         folder / "delays.png",
