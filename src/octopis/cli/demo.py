@@ -38,10 +38,12 @@ def demo(
 ) -> None:
     """Play one scenario through a live overlay with a slow link, under BID, SNR and DNR.
 
-    In about a minute: Spark makes a workload of stock quotes and works out who must get what; 18
-    real brokers start on this machine, with one link slowed down; real clients publish and
-    subscribe. After three rounds, one for each algorithm, Spark checks every delivery, and a page
-    with the comparison is left in --out. Ctrl-C stops it at any time and leaves nothing behind.
+    Spark makes a workload of stock quotes and works out who must get what.
+    18 real brokers start on this machine, with one link slowed down.
+    Real clients play the same notifications, once under each algorithm.
+    Spark checks every delivery; a report with pictures is left in --out.
+
+    It takes about a minute. Ctrl-C stops it at any time and leaves nothing behind.
     """
     shown = run_demo(SIZES[size.value], seed, out, _stage(as_json=as_json))
     if as_json:

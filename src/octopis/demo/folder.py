@@ -39,7 +39,7 @@ def check_folder(target: Path) -> None:
     if others or (held and COMPARISON not in held):
         raise InvalidConfiguration(
             f"{target} holds {(others or held)[0]}, which is not from a demo: choose another "
-            "folder with --out, or remove it"
+            "folder with --out"
         )
 
 
