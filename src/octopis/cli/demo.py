@@ -1,112 +1,81 @@
-"""`octopis demo`: the best whole thing that works so far."""
+"""`octopis demo`: one slow link, three ways of routing, live."""
 
-from dataclasses import asdict
+import sys
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from octopis.cli import output
-from octopis.cli.path_tree import print_paths
-from octopis.cli.pictures import ENDINGS, write_figure, write_pictures
-from octopis.cli.topology import PLAN_LABELS
-from octopis.filters import parse_filter
-from octopis.model import BrokerId, Notification
-from octopis.routing import Algorithm
-from octopis.routing.drawing import draw_explanation
-from octopis.routing.explainer import explain
-from octopis.routing.explanation import Explanation, as_document
-from octopis.routing.question import Question, Subscriber
-from octopis.topology import Plan, from_catalogue, plan
+from octopis.demo.comparison import check_faultless, findings
+from octopis.demo.display import comparison_table
+from octopis.demo.folder import OVERLAY, REPORT, SCENARIO
+from octopis.demo.run import Demonstrated, run_demo
+from octopis.demo.stage import PlainStage, Stage, TerminalStage
+from octopis.demo.workload import SEED, SIZES
 
-_OVERLAYS = ("figure-3", "paper")
-_ROUTED = "figure-7"
+
+class SizeName(Enum):
+    """How much is played."""
+
+    FULL = "full"
+    SMALL = "small"
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="The folder for the pictures.")] = Path("out/demo"),
+    out: Annotated[
+        Path, typer.Option(help="The folder for the report; an earlier demo there is replaced.")
+    ] = Path("out/demo"),
+    seed: Annotated[
+        int, typer.Option(min=0, help="Of quotes, subscriptions, and who sits where.")
+    ] = SEED,
+    size: Annotated[
+        SizeName, typer.Option(help="`small` plays a fifth, to see quickly whether all works.")
+    ] = SizeName.FULL,
     as_json: output.JsonFlag = False,
 ) -> None:
-    """Show the paper's overlays, and how a notification goes around overloaded links."""
-    plans = {name: plan(from_catalogue(name).scot) for name in _OVERLAYS}
-    routes = [explain(_question(), algorithm) for algorithm in (Algorithm.SNR, Algorithm.DNR)]
-    pictures = _draw(out, routes)
+    """Play one scenario through a live overlay with a slow link, under BID, SNR and DNR.
+
+    Spark makes a workload of stock quotes and works out who must get what.
+    18 real brokers start on this machine, with one link slowed down.
+    Real clients play the same notifications, once under each algorithm.
+    Spark checks every delivery; a report with pictures is left in --out.
+
+    It takes about a minute. Ctrl-C stops it at any time and leaves nothing behind.
+    """
+    shown = run_demo(SIZES[size.value], seed, out, _stage(as_json=as_json))
     if as_json:
-        output.print_json(
-            {
-                "overlays": {name: asdict(facts) for name, facts in plans.items()},
-                "routes": [as_document(route) for route in routes],
-                "pictures": pictures,
-            }
-        )
-        return
-    _show_overlays(plans)
-    _show_routes(routes)
-    output.say("Pictures: " + ", ".join(str(path) for path in pictures if path.suffix == ".png"))
-    output.say('Next: octopis --help, or octopis route explain --help for your own "what if".')
+        output.print_json({**shown.document(), "report": str(out / REPORT)})
+    else:
+        _print(shown, out)
+    check_faultless(shown.rows)
 
 
-def _question() -> Question:
-    """Case II of the paper's Figure 7: both target iCOLs of the publisher's host are overloaded."""
-    scot = from_catalogue(_ROUTED).scot
-    host = BrokerId("b", 2)
-    wanted = {
-        "S1": ("c", 0, "symbol = 'IBM' AND price > 50"),
-        "S2": ("c", 1, "price BETWEEN 55 AND 65"),
-        "S3": ("a", 2, "symbol LIKE 'I%' AND NOT price < 60"),
-        "S4": ("c", 2, "volume IS NULL OR volume > 1000"),
-    }
-    return Question(
-        scot,
-        host,
-        Notification.checked({"symbol": "IBM", "price": 60, "volume": 2000}),
-        tuple(
-            Subscriber(name, BrokerId(region, cluster), parse_filter(text))
-            for name, (region, cluster, text) in wanted.items()
-        ),
-        overloaded=frozenset((host, other) for other in scot.secondary_neighbours(host)),
-        queue_lengths={(host, BrokerId("a", 2)): 1},
-    )
+def _stage(*, as_json: bool) -> Stage:
+    """Show it on standard output, or beside the JSON on standard error."""
+    stream = sys.stderr if as_json else sys.stdout
+    if stream.isatty():
+        return TerminalStage(Console(file=stream, highlight=False))
+    return PlainStage(Console(file=stream, highlight=False, width=160))
 
 
-def _draw(out: Path, routes: list[Explanation]) -> list[Path]:
-    pictures = []
-    for name in _OVERLAYS:
-        paths = [out / f"{name}{ending}" for ending in ENDINGS]
-        write_pictures(from_catalogue(name), paths)
-        pictures += paths
-    for route in routes:
-        paths = [out / f"{_ROUTED}-{route.algorithm.value}{ending}" for ending in ENDINGS]
-        write_figure(draw_explanation(route, _ROUTED), paths)
-        pictures += paths
-    return pictures
-
-
-def _show_overlays(plans: dict[str, Plan]) -> None:
-    output.say(
-        "OctopiS joins brokers into a SCOT: copies of one tree (the clusters), with every broker\n"
-        "linked to its twins in all other copies (its region). So each link has parallel ones.\n"
-    )
-    facts = [asdict(each) for each in plans.values()]
-    rows = [(label, *(each[field] for each in facts)) for field, label in PLAN_LABELS.items()]
-    output.print_table("Two overlays of the paper", ("", *plans), rows)
-    largest = plans[_OVERLAYS[-1]]
-    output.say(
-        f"\nIn the paper's evaluation overlay a subscription reaches all {largest.brokers} brokers "
-        f"with {largest.ims_two_step} messages\n"
-        f"instead of {largest.ims_flooding} by flooding. Whichever {largest.tolerated_deaths} "
-        f"brokers die, the others stay connected.\n"
-    )
-
-
-def _show_routes(routes: list[Explanation]) -> None:
-    output.say(
-        "Now four subscribers, and a publisher whose links to other clusters are all overloaded.\n"
-        "Static routing (SNR) waits in those queues. Dynamic routing (DNR) lets a copy within the\n"
-        "cluster take the pending clusters along as a bit vector, and crosses where links are free:"
-    )
-    for name, broker, wanted in routes[0].question.subscribers:
-        output.say(f"  {name} at {broker} wants {wanted}")
+def _print(shown: Demonstrated, out: Path) -> None:
     output.say("")
-    for route in routes:
-        print_paths(route)
+    output.console().print(comparison_table(shown.rows))
+    output.say("")
+    for sentence in findings(shown.rows):
+        output.say(sentence)
+    output.say(f"\nThe report, with pictures: {out / REPORT}")
+    output.say("Next:")
+    commands = {
+        f"octopis overlay up --config {out / OVERLAY}": "this overlay, for yourself",
+        f"octopis overlay play {out / SCENARIO}": "the same notifications through it",
+        "octopis route explain --help": "where one notification goes, and why",
+        "octopis evaluate": "the paper's experiments",
+    }
+    width = max(map(len, commands))
+    for command, what in commands.items():
+        # Never wrapped: a command is there to be copied.
+        output.console().print(f"  {command:{width}}  [dim]{what}[/dim]", soft_wrap=True)

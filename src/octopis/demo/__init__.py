@@ -1,1 +1,1 @@
-"""The demonstration: one scenario through real brokers, under each algorithm, and what came of it."""
+"""The demonstration: one scenario through real brokers under each algorithm, side by side."""

@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from octopis.demo.slowed_link import SlowedLink
 from octopis.live.configuration import OverlayConfiguration, Shape
@@ -51,8 +52,9 @@ async def overlay_up(order: OverlayOrder) -> AsyncIterator[OverlayState]:
     supervisor = Supervisor(order)
     ready: asyncio.Future[OverlayState] = asyncio.get_running_loop().create_future()
     running = asyncio.create_task(supervisor.run(ready.set_result))
+    either: set[asyncio.Future[Any]] = {running, ready}
     try:
-        await asyncio.wait({running, ready}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if running.done():
             await running
         yield ready.result()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from octopis.demo.overlay import overlay_document, overlay_order, overlay_up
-from octopis.demo.slowed_link import SlowedLink
+from octopis.demo.slowed_link import SlowedLink, direction
 from octopis.demo.watching import Snapshot, Watcher
 from octopis.demo.workload import SPEED
 from octopis.errors import OperationFailed
@@ -68,7 +68,7 @@ def read_links(trace: Path) -> tuple[dict[str, int], dict[str, int]]:
     longest, carried = {}, {}
     for path in sorted(trace.glob("*/links.parquet")):
         for row in pq.read_table(path).to_pylist():
-            name = f"{row['source']} → {row['target']}"
+            name = direction(row["source"], row["target"])
             longest[name], carried[name] = row["queue_length_max"], row["notification_ims"]
     if not longest:
         raise OperationFailed(f"the brokers have left no counts of their links in {trace}")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from octopis.demo.slowed_link import SlowedLink
+from octopis.demo.slowed_link import SlowedLink, direction
 from octopis.live.overlay_status import Statuses, totals
 
 RATE_OVER_S = 1.0
@@ -57,7 +57,7 @@ class Watcher:
         now_ns = time.time_ns()
         rates = self._rates(now_ns, statuses)
         queues = {
-            f"{source} → {target}": link["queue_length"]
+            direction(source, target): link["queue_length"]
             for source, status in statuses.items()
             for target, link in status["links"].items()
         }
@@ -70,7 +70,7 @@ class Watcher:
             longest_queue=queues[longest],
             longest_link=longest,
             overloaded=[
-                f"{source} → {target}"
+                direction(source, target)
                 for source, status in statuses.items()
                 for target, link in status["links"].items()
                 if link["overloaded"]

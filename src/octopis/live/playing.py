@@ -40,6 +40,7 @@ class Played:
 
     notifications: int = 0
     deliveries: list[tuple[str, int, str]] = field(default_factory=list)
+    delivered_ns: list[int] = field(default_factory=list)
     delays_ns: list[int] = field(default_factory=list)
     """From the intended time of a notification until a subscriber's program had it."""
 
@@ -205,6 +206,7 @@ class Play:
                 sequence = author.sequences[each.sequence - 1]
                 for subscription in each.subscriptions:
                     played.deliveries.append((each.publisher, sequence, subscription))
+                    played.delivered_ns.append(now_ns)
                     played.delays_ns.append(now_ns - each.intended_ns)
 
     async def _settled(self, before: Statuses) -> None:

@@ -141,21 +141,23 @@ def _start(master: str, settings: Mapping[str, str] | None) -> Iterator[SparkSes
     wanted[_JAVA_OPTIONS] = f"{wanted.get(_JAVA_OPTIONS, '')} {quiet}".strip()
     with TemporaryDirectory(prefix="octopis-spark-") as folder:
         log = Path(folder) / "java.log"
-        with log.open("wb") as sink, _gateway(wanted, sink, log) as (conf, process):
-            before = signal.getsignal(signal.SIGINT)
-            spark = _session(conf, master, log)
+        with (
+            log.open("wb") as sink,
+            _gateway(wanted, sink, log) as (conf, process),
+            _java_ends_first(process) as listen,
+        ):
+            spark = _session(conf, master, log, listen)
             try:
-                _set_ctrl_c(lambda *_: _stop_at_once(process))
                 yield spark
             finally:
-                _set_ctrl_c(before)
-                logging.disable(logging.NOTSET)
                 with suppress(Py4JError, OSError):  # a Java that is gone needs no stopping
                     spark.stop()
 
 
-def _session(conf: SparkConf, master: str, log: Path) -> SparkSession:
+def _session(conf: SparkConf, master: str, log: Path, listen: Callable[[], None]) -> SparkSession:
     try:
+        SparkContext.getOrCreate(conf)
+        listen()
         return SparkSession.builder.config(conf=conf).getOrCreate()
     except (PySparkException, Py4JError) as failure:
         raise SparkUnavailable(f"Spark did not start on {master}: {_last_line(log)}") from failure
@@ -169,22 +171,76 @@ def _gateway(
     conf = SparkConf(loadDefaults=False)
     for name, value in wanted.items():
         conf.set(name, value)
+    with _interrupts_wait() as let_them:
+        try:
+            gateway: Any = launch_gateway(conf, {"stderr": sink})  # type: ignore[no-untyped-call]
+        except PySparkException as failure:
+            raise SparkUnavailable(f"Java did not start for Spark: {_last_line(log)}") from failure
+        process: Process = gateway.proc
+        try:
+            let_them()
+            SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the only way in
+            yield conf, process
+        finally:
+            with suppress(Py4JError, OSError):
+                gateway.shutdown()
+            _end(process)
+            # So that another can start.
+            SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+            SparkContext._active_spark_context = None  # noqa: SLF001
+            SparkSession._instantiatedSession = None  # noqa: SLF001
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[Callable[[], None]]:
+    """Let Ctrl-C wait until Java is there to be ended; pressed twice, it does not wait.
+
+    PySpark, interrupted while it starts Java, removes the folder where Java wants to say its port;
+    Java then waits for ever. What is given lets interrupts come, and the one that waited.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    heard = threading.Event()
+
+    def remember(*_: object) -> None:
+        if heard.is_set():
+            raise KeyboardInterrupt
+        heard.set()
+
+    def let_them() -> None:
+        _set_ctrl_c(before)
+        if heard.is_set():
+            raise KeyboardInterrupt
+
+    _set_ctrl_c(remember)
     try:
-        gateway: Any = launch_gateway(conf, {"stderr": sink})  # type: ignore[no-untyped-call]
-    except PySparkException as failure:
-        raise SparkUnavailable(f"Java did not start for Spark: {_last_line(log)}") from failure
-    process: Process = gateway.proc
-    try:
-        SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the only way in
-        yield conf, process
+        yield let_them
     finally:
-        with suppress(Py4JError, OSError):
-            gateway.shutdown()
-        _end(process)
-        # So that another can start.
-        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
-        SparkContext._active_spark_context = None  # noqa: SLF001
-        SparkSession._instantiatedSession = None  # noqa: SLF001
+        _set_ctrl_c(before)
+
+
+@contextmanager
+def _java_ends_first(process: Process) -> Iterator[Callable[[], None]]:
+    """Let Ctrl-C end Java before anything else.
+
+    What is given says so anew, for when PySpark has put a handler of its own in our place.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    interrupted = threading.Event()
+
+    def stop(*_: object) -> None:
+        interrupted.set()
+        _stop_at_once(process)
+
+    def listen() -> None:
+        _set_ctrl_c(stop)
+
+    listen()
+    try:
+        with interrupt_wins(interrupted):
+            yield listen
+    finally:
+        _set_ctrl_c(before)
+        logging.disable(logging.NOTSET)
 
 
 def _set_ctrl_c(handler: Any) -> None:
@@ -201,11 +257,23 @@ def _stop_at_once(process: Process) -> None:
     """
     logging.disable(logging.CRITICAL)  # Py4J logs what it was doing, with its stack
     context: Any = SparkContext._active_spark_context  # noqa: SLF001
-    if context is not None:  # its server would say, with a stack, that Java has gone
-        context._accumulatorServer.handle_error = _say_nothing  # noqa: SLF001
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:  # it would say, with a stack, that Java has gone
+        server.handle_error = _say_nothing
     process.terminate()
     _end(process)
     raise KeyboardInterrupt
+
+
+@contextmanager
+def interrupt_wins(interrupted: threading.Event) -> Iterator[None]:
+    """Let Ctrl-C be what went wrong: PySpark tidies up, fails as Java is gone, and hides it."""
+    try:
+        yield
+    except Exception as failure:
+        if interrupted.is_set():
+            raise KeyboardInterrupt from failure
+        raise
 
 
 def _say_nothing(*_facts: object) -> None:

@@ -3,33 +3,80 @@ from pathlib import Path
 
 import pytest
 
+from octopis.cli import demo
+from octopis.demo.comparison import Compared
+from octopis.demo.deliveries import Verdict
+from octopis.demo.feed import Feed
+from octopis.demo.run import Demonstrated
+from octopis.demo.slowed_link import SlowedLink
+from octopis.demo.stage import PlainStage
+from octopis.demo.workload import SIZES
+from octopis.model import BrokerId
+from octopis.routing import Algorithm
 
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
+HOST = BrokerId("b", 2)
+FEED = Feed(HOST, {"feed": "hrp"}, [], 2.0, 6.0, 1_601, 137.0)
+LINK = SlowedLink(HOST, BrokerId("b", 0), 21_920.0, 0)
 
 
-def test_demo_shows_the_overlays_of_the_paper(octopis, tmp_path: Path):
-    status, printed, _ = octopis("demo")
+def compared(algorithm: Algorithm, lost: int) -> Compared:
+    verdict = Verdict(100, 100 - lost, lost, 0, 0, 0, 1.5, 6_480.0)
+    return Compared(algorithm, verdict, 340, 1_581, 999, LINK.short, 300, {}, False)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
+    """Stand in for the demonstration itself; SNR loses as many as the seed says."""
+    calls: list[tuple[object, ...]] = []
+
+    def run_demo(size: object, seed: int, out: Path, stage: PlainStage) -> Demonstrated:
+        calls.append((size, seed, out))
+        stage.say("on with it")
+        rows = [
+            compared(algorithm, seed if algorithm is Algorithm.SNR else 0)
+            for algorithm in (Algorithm.BID, Algorithm.SNR, Algorithm.DNR)
+        ]
+        return Demonstrated(seed, FEED, LINK, rows)
+
+    monkeypatch.setattr(demo, "run_demo", run_demo)
+    return calls
+
+
+def test_demo_shows_the_comparison_and_what_to_do_next(octopis, asked):
+    status, printed, error = octopis("demo", "--seed", "0")
+    assert (status, error) == (0, "")
+    assert asked == [(SIZES["full"], 0, Path("out/demo"))]
+    lines = printed.splitlines()
+    assert lines[0] == "on with it"
+    table = {line[:36].strip(): line[36:].split() for line in lines if line.startswith(" ")}
+    assert table["deliveries due"] == ["100", "100", "100"]
+    assert table["lost"] == ["0", "0", "0"]
+    assert "All 100 deliveries that the ground truth asks for came" in printed
+    assert "The report, with pictures: out/demo/report.html" in printed
+    assert "octopis overlay up --config out/demo/overlay.toml" in printed
+
+
+def test_lost_delivery_is_shown_and_is_an_error(octopis, asked):
+    status, printed, error = octopis("demo", "--seed", "3", "--size", "small", "--out", "here")
+    assert asked == [(SIZES["small"], 3, Path("here"))]
+    assert status == 1
+    assert "The report, with pictures: here/report.html" in printed
+    assert "All 100" not in printed
+    assert error == "octopis: the deliveries of the round under SNR are wrong: 3 lost\n"
+
+
+def test_json_stands_alone_on_standard_output(octopis, asked):
+    status, printed, error = octopis("demo", "--seed", "0", "--json")
     assert status == 0
-    drawn = sorted(path.name for path in (tmp_path / "out" / "demo").glob("*.png"))
-    assert drawn == ["figure-3.png", "figure-7-dnr.png", "figure-7-snr.png", "paper.png"]
-    assert "reaches all 75 brokers with 74 messages\ninstead of 366 by flooding" in printed
-    assert "Whichever 4 brokers die, the others stay connected" in printed
-
-
-def test_demo_routes_around_overloaded_links(octopis):
-    _, printed, _ = octopis("demo")
-    assert "SNR: 6 IMs, 4 of 4 subscribers reached" in printed
-    assert "DNR: 4 IMs, case II x1, 4 of 4 subscribers reached" in printed
-    static, dynamic = printed.split("DNR: 4 IMs")
-    assert static.count("(overloaded)") == 2
-    assert "(overloaded)" not in dynamic
-
-
-def test_demo_as_json_into_another_folder(octopis, tmp_path: Path):
-    _, printed, _ = octopis("demo", "--out", "elsewhere", "--json")
+    assert len(asked) == 1
     shown = json.loads(printed)
-    assert [each["brokers"] for each in shown["overlays"].values()] == [18, 75]
-    assert [each["ims"] for each in shown["routes"]] == [6, 4]
-    assert all((tmp_path / picture).exists() for picture in shown["pictures"])
+    assert [each["algorithm"] for each in shown["rounds"]] == ["bid", "snr", "dnr"]
+    assert shown["slowed_link"]["source"] == "b,2"
+    assert shown["report"] == "out/demo/report.html"
+    assert error == "on with it\n"
+
+
+def test_help_says_what_happens_and_how_long_it_takes(octopis):
+    status, printed, _ = octopis("demo", "--help")
+    assert status == 0
+    assert "about a minute" in " ".join(printed.split())

@@ -38,7 +38,7 @@ def test_internal_fault_is_one_sentence_and_a_traceback_only_on_request(octopis,
     def broken(*_: object) -> None:
         raise ZeroDivisionError("seven")
 
-    monkeypatch.setattr(demo, "write_pictures", broken)
+    monkeypatch.setattr(demo, "run_demo", broken)
     status, _, error = octopis("demo")
     assert status == 1
     assert error == "octopis: internal error (ZeroDivisionError: seven); run again with --debug\n"
@@ -51,7 +51,7 @@ def test_interrupt_is_one_word_and_no_traceback(octopis, monkeypatch):
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(demo, "write_pictures", interrupted)
+    monkeypatch.setattr(demo, "run_demo", interrupted)
     assert octopis("demo") == (130, "", "octopis: stopped\n")
 
 

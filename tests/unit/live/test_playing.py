@@ -5,6 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from octopis.errors import InvalidConfiguration, OperationFailed
+from octopis.live.overlay_status import Statuses, totals
 from octopis.live.playing import Play
 from octopis.routing import Algorithm
 from octopis.simulator.run import run
@@ -55,6 +56,48 @@ def test_live_and_simulated_runs_deliver_the_same_with_the_same_messages(tmp_pat
         wanted = Counter(tuple(row[name] for name in names) for row in table)
         assert Counter(played.deliveries) == wanted
         assert phases == {"clients", "subscriptions", "notifications", "deliveries"}
+
+    run_live(work())
+
+
+def test_whoever_watches_is_told_how_brokers_are_while_notifications_are_published(tmp_path: Path):
+    loaded = scenario(tmp_path)
+    seen: list[int] = []
+
+    async def work() -> None:
+        async with ready(overlay(FIGURE_3.scot)) as live:
+            addresses = {broker.short: str(each.address) for broker, each in live.items()}
+
+            def watch(statuses: Statuses) -> None:
+                assert set(statuses) == set(addresses)
+                seen.append(totals(statuses)["published"])
+
+            played = await Play(loaded, addresses, speed=2.0, watch=watch).run()
+            assert played.begin_ns < min(played.delivered_ns)
+            assert len(played.delivered_ns) == len(played.deliveries)
+
+    run_live(work())
+    assert seen == sorted(seen)
+    assert (seen[0], seen[-1]) == (0, 90)
+    assert any(0 < each < 90 for each in seen)
+
+
+def test_broker_that_does_not_answer_is_noticed_while_somebody_watches(tmp_path: Path):
+    loaded = scenario(tmp_path)
+
+    async def work() -> None:
+        async with ready(overlay(FIGURE_3.scot)) as live:
+            addresses = {broker.short: str(each.address) for broker, each in live.items()}
+            play = Play(loaded, addresses, watch=lambda _: None)
+            settled = play._settled
+
+            async def settled_and_gone(before) -> None:
+                await settled(before)
+                play._addresses = {**addresses, "a,0": "127.0.0.1:1"}
+
+            play._settled = settled_and_gone  # type: ignore[method-assign]
+            with pytest.raises(OperationFailed, match="a,0: "):
+                await play.run()
 
     run_live(work())
 

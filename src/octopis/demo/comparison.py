@@ -1,0 +1,160 @@
+"""The rounds side by side: as rows of a table, and as JSON."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from octopis.demo.deliveries import Verdict
+from octopis.demo.rounds import Round
+from octopis.errors import DeliveriesWrong
+from octopis.evaluation.style import LOOKS
+from octopis.routing import Algorithm
+
+FACTS = (
+    "deliveries due",
+    "delivered",
+    "lost",
+    "delivered twice",
+    "subscription IMs",
+    "notification IMs",
+    "delay, median",
+    "delay, 99th percentile",
+    "longest queue",
+    "notifications over the slowed link",
+    "cases of dynamic routing",
+)
+"""What is compared, in the order of the table."""
+
+MUST_BE_NONE = frozenset(FACTS[2:4])
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One round, measured and checked."""
+
+    algorithm: Algorithm
+    verdict: Verdict
+    subscription_ims: int
+    notification_ims: int
+    longest_queue: int
+    longest_link: str
+    over_slowed: int
+    cases: dict[str, int]
+    publishers_waited: bool
+
+    @property
+    def label(self) -> str:
+        """The algorithm's name."""
+        return LOOKS[self.algorithm].label
+
+    def cells(self) -> tuple[int | str, ...]:
+        """Return what is to be said to each of FACTS."""
+        verdict = self.verdict
+        return (
+            verdict.due,
+            verdict.delivered,
+            verdict.lost,
+            verdict.twice,
+            self.subscription_ims,
+            self.notification_ims,
+            shown_ms(verdict.delay_median_ms),
+            shown_ms(verdict.delay_p99_ms),
+            self.longest_queue,
+            self.over_slowed,
+            shown_cases(self.cases),
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Return the same and more, for JSON."""
+        verdict = self.verdict
+        return {
+            "algorithm": self.algorithm.value,
+            "due": verdict.due,
+            "delivered": verdict.delivered,
+            "lost": verdict.lost,
+            "twice": verdict.twice,
+            "unasked": verdict.unasked,
+            "overtaken": verdict.overtaken,
+            "subscription_ims": self.subscription_ims,
+            "notification_ims": self.notification_ims,
+            "delay_ms": {"median": verdict.delay_median_ms, "p99": verdict.delay_p99_ms},
+            "longest_queue": {"link": self.longest_link, "length": self.longest_queue},
+            "over_slowed_link": self.over_slowed,
+            "dnr_cases": self.cases,
+            "publishers_waited": self.publishers_waited,
+        }
+
+
+def compared(rounds: Sequence[Round], verdicts: Mapping[Algorithm, Verdict]) -> list[Compared]:
+    """Return the rounds with what the ground truth says of them."""
+    return [
+        Compared(
+            each.algorithm,
+            verdicts[each.algorithm],
+            each.played.counters["subscription_ims"],
+            each.played.counters["notification_ims"],
+            each.longest_queue,
+            each.longest_link,
+            each.over_slowed,
+            each.cases,
+            each.publishers_waited,
+        )
+        for each in rounds
+    ]
+
+
+def check_faultless(rows: Sequence[Compared]) -> None:
+    """Raise DeliveriesWrong where anything was lost, came twice or was not asked for."""
+    for row in rows:
+        if row.verdict.faults:
+            raise DeliveriesWrong(f"the round under {row.label}", row.verdict.faults)
+
+
+def findings(rows: Sequence[Compared]) -> list[str]:
+    """Return what the numbers say, in sentences; nothing that they do not say."""
+    by = {row.algorithm: row for row in rows}
+    snr, dnr, bid = (by[each] for each in (Algorithm.SNR, Algorithm.DNR, Algorithm.BID))
+    told = []
+    if not any(row.verdict.faults for row in rows):
+        told.append(
+            f"All {snr.verdict.due:,} deliveries that the ground truth asks for came, once each, "
+            "under every algorithm."
+        )
+    around = snr.over_slowed - dnr.over_slowed
+    if around > 0 and dnr.cases.get("I", 0) + dnr.cases.get("II", 0):
+        told.append(
+            f"DNR led {around:,} of {snr.over_slowed:,} notifications around the slowed link: "
+            f"its 99th percentile of delay is {shown_ms(dnr.verdict.delay_p99_ms)}, "
+            f"SNR's {shown_ms(snr.verdict.delay_p99_ms)}."
+        )
+    if dnr.verdict.overtaken:
+        told.append(
+            f"The price of going around is order: {dnr.verdict.overtaken:,} deliveries came after "
+            "a later one of the same publisher."
+        )
+    if bid.over_slowed < snr.over_slowed / 2:
+        told.append(
+            f"BID's tree led past the slowed link ({bid.over_slowed:,} notifications went over "
+            "it), by the luck of which flood came first: its delays say nothing about the link."
+        )
+    told += [
+        f"Under {row.label} a queue passed its high-water mark, and publishers "
+        "had to wait: without that it would have been longer."
+        for row in rows
+        if row.publishers_waited
+    ]
+    return told
+
+
+def shown_ms(milliseconds: float | None) -> str:
+    """Return a delay as people read it."""
+    if milliseconds is None:
+        return "-"
+    if milliseconds >= 1000:
+        return f"{milliseconds / 1000:,.2f} s"
+    return f"{milliseconds:,.1f} ms" if milliseconds < 100 else f"{milliseconds:,.0f} ms"
+
+
+def shown_cases(cases: Mapping[str, int]) -> str:
+    """Return how often each case came up, on one line."""
+    return ", ".join(f"{name} {count:,}" for name, count in cases.items() if count) or "-"

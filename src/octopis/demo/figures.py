@@ -1,0 +1,90 @@
+"""The pictures of what was measured: the slowed link's queue over time, and the delays."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from octopis.demo.feed import Feed
+from octopis.demo.rounds import Round
+from octopis.demo.slowed_link import SlowedLink
+from octopis.evaluation.style import LOOKS, RC
+from octopis.routing import Algorithm
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_SIZE = (7.6, 3.6)
+_SLOW = "#7a828c"
+
+
+def draw_queue(rounds: Sequence[Round], link: SlowedLink, feed: Feed) -> "Figure":
+    """Draw the queue of the slowed link over time."""
+    with _axes() as (figure, axes):
+        axes.axvspan(feed.begin_s, feed.end_s, color="#eef1f4", zorder=0)
+        axes.text(
+            (feed.begin_s + feed.end_s) / 2,
+            0.98,
+            "high-rate feed",
+            transform=axes.get_xaxis_transform(),
+            va="top",
+            ha="center",
+            color=_SLOW,
+        )
+        for each in rounds:
+            look = LOOKS[each.algorithm]
+            times, lengths = zip(*each.slowed_queue(), strict=True)
+            axes.plot(times, lengths, color=look.colour, linestyle=look.line, label=look.label)
+        axes.set_title(f"Notifications that wait for the slowed link, {link}", pad=10)
+        axes.set_xlabel("seconds since publishing began")
+        axes.set_ylabel("queue length")
+        axes.set_xlim(left=0)
+        longest = max(length for each in rounds for _, length in each.slowed_queue())
+        axes.set_ylim(0, max(10, longest) * 1.2)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axes.legend(loc="upper right")
+    return figure
+
+
+def draw_delays(delays_ns: Mapping[Algorithm, Sequence[int]]) -> "Figure":
+    """Draw which share of the deliveries came within which delay."""
+    with _axes() as (figure, axes):
+        for algorithm, delays in delays_ns.items():
+            look = LOOKS[algorithm]
+            ordered = np.sort(np.maximum(np.asarray(delays, np.float64) / 1e6, 0.01))
+            shares = np.arange(1, len(ordered) + 1) / len(ordered)
+            axes.step(
+                ordered,
+                shares,
+                where="post",
+                color=look.colour,
+                linestyle=look.line,
+                label=look.label,
+            )
+        axes.set_xscale("log")
+        axes.set_title("Share of the deliveries that came within a delay", pad=10)
+        axes.set_xlabel("delay since the intended time of publication")
+        axes.set_ylim(0, 1.02)
+        axes.xaxis.set_major_formatter(_shown_delay)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        axes.legend(loc="lower right")
+    return figure
+
+
+@contextmanager
+def _axes() -> Iterator[tuple["Figure", "Axes"]]:
+    """Give an empty figure, and let it have our look while it is drawn."""
+    from matplotlib import rc_context  # noqa: PLC0415 - only drawing should wait for it
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    with rc_context(dict[Any, Any](RC)):
+        figure = Figure(figsize=_SIZE, layout="constrained")
+        yield figure, figure.add_subplot()
+
+
+def _shown_delay(milliseconds: float, _position: Any) -> str:
+    if milliseconds < 1:
+        return f"{milliseconds * 1000:g} µs"
+    return f"{milliseconds:g} ms" if milliseconds < 1000 else f"{milliseconds / 1000:g} s"

@@ -1,0 +1,122 @@
+"""The demonstration from beginning to end."""
+
+import json
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import uvloop
+
+from octopis.demo import folder as names
+from octopis.demo.comparison import Compared, compared
+from octopis.demo.deliveries import check_deliveries, write_deliveries
+from octopis.demo.display import Scene
+from octopis.demo.feed import Feed, read_feed
+from octopis.demo.folder import replaced_folder
+from octopis.demo.interrupts import interrupts_cancel, stops_as_interrupts
+from octopis.demo.overlay import overlay_document
+from octopis.demo.report import report_page, write_pictures
+from octopis.demo.rounds import Round, play_round
+from octopis.demo.slowed_link import SHARE, SlowedLink, slowed_link
+from octopis.demo.stage import Stage
+from octopis.demo.texts import clients_sentence, overlay_sentence, slowed_sentence, tree_sentence
+from octopis.demo.workload import SPARK_SETTINGS, Prepared, Size, plan_of, prepare
+from octopis.pipeline.session import open_spark
+from octopis.routing import Algorithm
+
+ROUNDS = (Algorithm.BID, Algorithm.SNR, Algorithm.DNR)
+
+
+@dataclass(frozen=True)
+class Demonstrated:
+    """What a demonstration has shown."""
+
+    seed: int
+    feed: Feed
+    link: SlowedLink
+    rows: list[Compared]
+
+    def document(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {
+            "seed": self.seed,
+            "slowed_link": {
+                "source": self.link.source.short,
+                "target": self.link.target.short,
+                "bytes_per_s": self.link.bytes_per_s,
+                "share_of_feed": SHARE,
+                "hops_beyond": self.link.hops_beyond,
+            },
+            "high_rate_per_s": round(self.feed.per_s, 1),
+            "rounds": [row.document() for row in self.rows],
+        }
+
+
+def run_demo(size: Size, seed: int, out: Path, stage: Stage) -> Demonstrated:
+    """Prepare, play three times, check, and leave a report in `out`, which is made anew.
+
+    Raises InvalidConfiguration where `out` holds anything but an earlier demonstration's report.
+    Interrupted at any moment, it leaves no process, and `out` as it was.
+    """
+    with stops_as_interrupts(), replaced_folder(out) as draft:
+        with ExitStack() as stack:
+            with stage.doing("Starting Spark"):
+                spark = stack.enter_context(open_spark(None, SPARK_SETTINGS))
+            with stage.doing("Making a scenario of stock quotes and its ground truth, on Spark"):
+                prepared = prepare(spark, plan_of(size, seed), draft / names.SCENARIO)
+            feed = read_feed(prepared.scenario)
+            link = slowed_link(prepared.scenario.topology.scot, feed)
+            _introduce(stage, prepared, feed, link)
+            rounds = _play(stage, prepared, link, draft)
+            with stage.doing("Checking every delivery against the ground truth, on Spark"):
+                write_deliveries(rounds, draft / names.DELIVERIES)
+                verdicts = check_deliveries(
+                    spark, prepared.scenario, draft / names.DELIVERIES, ROUNDS
+                )
+        shown = Demonstrated(seed, feed, link, compared(rounds, verdicts))
+        with stage.doing("Drawing the report"):
+            _leave(draft, prepared, shown, rounds)
+    return shown
+
+
+def _introduce(stage: Stage, prepared: Prepared, feed: Feed, link: SlowedLink) -> None:
+    scenario = prepared.scenario
+    stage.say("")
+    stage.say(overlay_sentence(scenario))
+    stage.say(clients_sentence(scenario, prepared.due))
+    stage.say(f"{slowed_sentence(link, feed)} {tree_sentence(link)}")
+    stage.say("")
+
+
+def _play(stage: Stage, prepared: Prepared, link: SlowedLink, draft: Path) -> list[Round]:
+    scenario, rounds = prepared.scenario, list[Round]()
+    for number, algorithm in enumerate(ROUNDS, 1):
+        scene = Scene(
+            scot=scenario.topology.scot,
+            link=link,
+            algorithm=algorithm,
+            number=number,
+            rounds=len(ROUNDS),
+            notifications=scenario.notification_count,
+            due=prepared.due,
+        )
+        with (
+            TemporaryDirectory(dir=draft) as folder,
+            stage.round(scene) as told,
+            interrupts_cancel(),
+        ):
+            played = play_round(scenario, link, algorithm, Path(folder), told)
+            rounds.append(uvloop.run(played))
+    return rounds
+
+
+def _leave(draft: Path, prepared: Prepared, shown: Demonstrated, rounds: list[Round]) -> None:
+    write_pictures(draft, prepared, shown.feed, shown.link, rounds)
+    page = report_page(draft, prepared, shown.feed, shown.link, shown.rows)
+    (draft / names.REPORT).write_text(page, encoding="utf-8")
+    document = overlay_document(prepared.scenario.topology, shown.link, Algorithm.DNR)
+    (draft / names.OVERLAY).write_text(document, encoding="utf-8")
+    text = json.dumps(shown.document(), indent=2, ensure_ascii=False)
+    (draft / names.COMPARISON).write_text(f"{text}\n", encoding="utf-8")

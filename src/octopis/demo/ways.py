@@ -1,0 +1,29 @@
+"""Where one notification of the feed goes while the slowed link is overloaded, as a picture."""
+
+from typing import TYPE_CHECKING
+
+from octopis.demo.feed import Feed
+from octopis.demo.slowed_link import SlowedLink
+from octopis.model import Notification
+from octopis.routing import Algorithm
+from octopis.routing.drawing import draw_explanation
+from octopis.routing.explainer import explain
+from octopis.routing.question import Question, Subscriber
+from octopis.topology import NamedTopology
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw_way(
+    topology: NamedTopology, feed: Feed, link: SlowedLink, algorithm: Algorithm
+) -> "Figure":
+    """Draw the way of one notification, hop by hop, as the routing core decides."""
+    question = Question(
+        topology.scot,
+        feed.host,
+        Notification.checked(feed.example),
+        tuple(Subscriber(each.client, each.broker, each.wanted) for each in feed.subscribers),
+        overloaded=frozenset({(link.source, link.target)}),
+    )
+    return draw_explanation(explain(question, algorithm), topology.name)

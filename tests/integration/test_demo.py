@@ -1,0 +1,97 @@
+"""`octopis demo`: all of it, for real; and stopped at several moments, it leaves nothing behind."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from octopis.demo.folder import CONTENTS
+from support.overlay_command import Shell, wait_until
+
+SMALL = ("demo", "--size", "small", "--out", "out/demo")
+LIMIT_S = 240.0
+
+
+@pytest.fixture
+def demos(shell: Shell) -> Shell:
+    """A shell whose commands keep their temporary files where we see them."""
+    temporary = shell.folder / "tmp"
+    temporary.mkdir()
+    shell._environment["TMPDIR"] = str(temporary)
+    return shell
+
+
+def leftovers(shell: Shell) -> list[Path]:
+    """Return what is neither a demo's report nor Java's own notes about itself."""
+    out = shell.folder / "out"
+    found = [path for path in out.glob("*") if path.name != "demo"] if out.exists() else []
+    return found + list((shell.folder / "tmp").glob("octopis*"))
+
+
+def test_demo_as_json_delivers_everything_once_and_leaves_a_report(demos: Shell):
+    done = demos.run(*SMALL, "--json", limit_s=LIMIT_S)
+    assert done.returncode == 0, done.stderr
+    assert demos.is_empty()
+    assert leftovers(demos) == []
+    shown = json.loads(done.stdout)
+    bid, snr, dnr = shown["rounds"]
+    for each in (bid, snr, dnr):
+        assert each["due"] == each["delivered"] > 900
+        assert (each["lost"], each["twice"], each["unasked"]) == (0, 0, 0)
+        assert not each["publishers_waited"]
+    assert bid["subscription_ims"] > 2 * snr["subscription_ims"]
+    assert snr["subscription_ims"] == dnr["subscription_ims"] == 20 * 17
+    assert bid["over_slowed_link"] >= snr["over_slowed_link"] == 300
+    assert dnr["over_slowed_link"] < 300
+    assert dnr["dnr_cases"]["I"] > 0
+    assert snr["overtaken"] == 0
+    report = demos.folder / shown["report"]
+    assert {path.name for path in report.parent.iterdir()} == CONTENTS
+    page = report.read_text(encoding="utf-8")
+    assert f"{snr['due']:,} deliveries" in page
+    assert "Starting Spark" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("moment", "number"),
+    [
+        ("Starting Spark", signal.SIGINT),
+        ("Making a scenario", signal.SIGTERM),
+    ],
+)
+def test_demo_that_is_stopped_leaves_nothing(demos: Shell, moment: str, number: int):
+    stop_at(demos, moment, number)
+    assert leftovers(demos) == []
+    assert not (demos.folder / "out" / "demo").exists()
+
+
+def test_demo_that_was_stopped_while_it_plays_can_be_started_again(demos: Shell):
+    stop_at(demos, "wait for the slowed link", signal.SIGINT)
+    assert leftovers(demos) == []
+    done = demos.run(*SMALL, limit_s=LIMIT_S)
+    assert (done.returncode, done.stderr) == (0, "")
+    (lost,) = [line.split() for line in done.stdout.splitlines() if line.startswith(" lost ")]
+    assert lost == ["lost", "0", "0", "0"]
+    assert "once each, under every algorithm" in done.stdout
+    assert (demos.folder / "out" / "demo" / "report.html").exists()
+    assert leftovers(demos) == []
+    assert demos.is_empty()
+
+
+def stop_at(shell: Shell, moment: str, number: int) -> None:
+    """Start the demo, stop it when it says so, and see that it ends soon and in order."""
+    process = shell.start(*SMALL, start_new_session=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if moment in line:
+            break
+    # Ctrl-C goes to all processes of the terminal, a stop from outside to one.
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (130, "octopis: stopped\n")
+    wait_until(shell.is_empty)

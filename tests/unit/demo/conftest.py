@@ -1,0 +1,131 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from octopis.demo.comparison import Compared
+from octopis.demo.deliveries import Verdict
+from octopis.demo.feed import Feed, read_feed
+from octopis.demo.rounds import Round
+from octopis.demo.slowed_link import SlowedLink, slowed_link
+from octopis.demo.watching import BrokerView, Snapshot
+from octopis.demo.workload import SEED, SIZES, plan_of
+from octopis.live.playing import Played
+from octopis.routing import Algorithm
+from octopis.topology import SCOT
+from octopis.workload.example import write_example
+from octopis.workload.folder import Scenario, read_scenario
+
+
+@pytest.fixture(scope="session")
+def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
+    """The small scenario; made without Spark, so with other quotes but at the same places."""
+    folder = tmp_path_factory.mktemp("demo") / "scenario"
+    write_example(plan_of(SIZES["small"], SEED), folder)
+    return read_scenario(folder)
+
+
+@pytest.fixture(scope="session")
+def scot(scenario: Scenario) -> SCOT:
+    return scenario.topology.scot
+
+
+@pytest.fixture(scope="session")
+def feed(scenario: Scenario) -> Feed:
+    return read_feed(scenario)
+
+
+@pytest.fixture(scope="session")
+def link(scot: SCOT, feed: Feed) -> SlowedLink:
+    return slowed_link(scot, feed)
+
+
+@pytest.fixture
+def snapshot(scot: SCOT) -> Callable[..., Snapshot]:
+    """Make a snapshot of an overlay at rest, but for what is said."""
+
+    def make(**facts: object) -> Snapshot:
+        values = {
+            "seen_ns": 0,
+            "brokers": {broker.short: BrokerView(0, 0.0, False) for broker in scot.brokers},
+            "slowed_queue": 0,
+            "longest_queue": 0,
+            "longest_link": "a,0 → a,1",
+            "overloaded": [],
+            "cases": {},
+            "published": 0,
+            "deliveries": 0,
+            "publishers_wait": False,
+        }
+        return Snapshot(**{**values, **facts})
+
+    return make
+
+
+@pytest.fixture
+def rounds(snapshot: Callable[..., Snapshot]) -> list[Round]:
+    """Three rounds, in the last of which nothing much waits."""
+    found = []
+    for algorithm, wait in zip(
+        (Algorithm.BID, Algorithm.SNR, Algorithm.DNR), (90, 80, 5), strict=True
+    ):
+        played = Played(
+            deliveries=[("hrp", 0, "s00000"), ("hrp", 1, "s00000")],
+            delivered_ns=[3_000_000_000, 4_000_000_000],
+            delays_ns=[1_500_000, wait * 10_000_000],
+            begin_ns=1_000_000_000,
+            counters={"subscription_ims": 340, "notification_ims": 12},
+        )
+        seen = [
+            snapshot(seen_ns=1_000_000_000 * second, slowed_queue=length, cases={"I": 7})
+            for second, length in enumerate((0, wait, 0), 1)
+        ]
+        found.append(Round(algorithm, played, seen, wait, "b,2 → b,0", wait))
+    return found
+
+
+@pytest.fixture
+def row() -> Callable[..., Compared]:
+    """Make a round that was measured and checked, with nothing wrong but what is said."""
+
+    def make(algorithm: Algorithm, over_slowed: int = 300, **facts: object) -> Compared:
+        verdict = {
+            "due": 936,
+            "delivered": 936,
+            "lost": 0,
+            "twice": 0,
+            "unasked": 0,
+            "overtaken": 0,
+            "delay_median_ms": 1.25,
+            "delay_p99_ms": 6_480.0,
+        }
+        dynamic = algorithm is Algorithm.DNR
+        return Compared(
+            algorithm,
+            Verdict(**{name: facts.pop(name, value) for name, value in verdict.items()}),
+            subscription_ims=340,
+            notification_ims=1_581,
+            longest_queue=1_001,
+            longest_link="b,2 → b,0",
+            over_slowed=over_slowed,
+            cases={"I": 149, "II": 0} if dynamic else {},
+            publishers_waited=bool(facts.pop("publishers_waited", False)),
+        )
+
+    return make
+
+
+@pytest.fixture
+def rows(row: Callable[..., Compared]) -> list[Compared]:
+    return [
+        row(Algorithm.BID),
+        row(Algorithm.SNR),
+        row(Algorithm.DNR, 151, delay_p99_ms=236.0, overtaken=144),
+    ]
+
+
+@pytest.fixture
+def draft(tmp_path: Path) -> Path:
+    folder = tmp_path / "draft"
+    folder.mkdir()
+    return folder

@@ -1,0 +1,92 @@
+import json
+from collections.abc import Callable
+
+import pytest
+
+from octopis.demo.comparison import (
+    FACTS,
+    Compared,
+    check_faultless,
+    compared,
+    findings,
+    shown_cases,
+    shown_ms,
+)
+from octopis.demo.rounds import Round
+from octopis.errors import DeliveriesWrong
+from octopis.routing import Algorithm
+
+Make = Callable[..., Compared]
+
+
+def test_rounds_and_verdicts_come_together(rounds: list[Round], row: Make):
+    verdicts = {each.algorithm: row(each.algorithm).verdict for each in rounds}
+    found = compared(rounds, verdicts)
+    assert [each.algorithm for each in found] == [Algorithm.BID, Algorithm.SNR, Algorithm.DNR]
+    assert [each.over_slowed for each in found] == [90, 80, 5]
+    assert found[0].subscription_ims == 340
+    assert found[2].cases == {"I": 7}
+
+
+def test_every_fact_has_a_cell(rows: list[Compared]):
+    shown = dict(zip(FACTS, rows[2].cells(), strict=True))
+    assert shown["deliveries due"] == 936
+    assert shown["delay, median"] == "1.2 ms"
+    assert shown["delay, 99th percentile"] == "236 ms"
+    assert shown["cases of dynamic routing"] == "I 149"
+
+
+def test_document_is_json(rows: list[Compared]):
+    found = json.loads(json.dumps(rows[1].document()))
+    assert found["algorithm"] == "snr"
+    assert (found["lost"], found["twice"], found["unasked"]) == (0, 0, 0)
+    assert found["longest_queue"] == {"link": "b,2 → b,0", "length": 1001}
+
+
+@pytest.mark.parametrize("fault", ["lost", "twice", "unasked"])
+def test_any_wrong_delivery_is_an_error_that_names_the_round(
+    rows: list[Compared], row: Make, fault: str
+):
+    check_faultless(rows)
+    with pytest.raises(DeliveriesWrong, match="the round under SNR are wrong: 3 ") as raised:
+        check_faultless([rows[0], row(Algorithm.SNR, **{fault: 3}), rows[2]])
+    assert raised.value.exit_status == 1
+
+
+def test_findings_say_what_the_numbers_say(rows: list[Compared]):
+    told = findings(rows)
+    assert len(told) == 3
+    assert told[0].startswith("All 936 deliveries")
+    assert "149 of 300 notifications around the slowed link" in told[1]
+    assert "236 ms, SNR's 6.48 s" in told[1]
+    assert "144 deliveries came after a later one" in told[2]
+
+
+def test_findings_claim_nothing_that_did_not_happen(row: Make):
+    rows = [row(Algorithm.BID), row(Algorithm.SNR, lost=1), row(Algorithm.DNR, 300)]
+    assert findings(rows) == []
+
+
+def test_tree_of_bid_that_leads_past_the_link_is_said_plainly(row: Make):
+    rows = [row(Algorithm.BID, 12), row(Algorithm.SNR, lost=1), row(Algorithm.DNR, 300)]
+    (told,) = findings(rows)
+    assert told.startswith("BID's tree led past the slowed link (12 notifications went over it)")
+
+
+def test_publishers_that_had_to_wait_are_said(row: Make):
+    slow = row(Algorithm.SNR, lost=1, publishers_waited=True)
+    (told,) = findings([row(Algorithm.BID), slow, row(Algorithm.DNR, 300)])
+    assert told.startswith("Under SNR a queue passed its high-water mark")
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "shown"),
+    [(None, "-"), (0.84, "0.8 ms"), (99.9, "99.9 ms"), (236.4, "236 ms"), (6_480, "6.48 s")],
+)
+def test_delays_read_well(milliseconds: float | None, shown: str):
+    assert shown_ms(milliseconds) == shown
+
+
+def test_cases_that_did_not_come_up_are_left_out():
+    assert shown_cases({"I": 1_200, "II": 0, "III": 3}) == "I 1,200, III 3"
+    assert shown_cases({}) == "-"

@@ -1,0 +1,95 @@
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from octopis.demo.overlay import overlay_document, overlay_order, overlay_up
+from octopis.demo.slowed_link import SlowedLink
+from octopis.errors import OperationFailed
+from octopis.live.document import parse_overlay
+from octopis.live.overlay_status import ask_all
+from octopis.routing import Algorithm
+from octopis.workload.folder import Scenario
+from support.overlay_command import SMALL
+
+
+def test_documents_differ_in_the_algorithm_alone(scenario: Scenario, link: SlowedLink):
+    bid, dnr = (
+        overlay_document(scenario.topology, link, each) for each in (Algorithm.BID, Algorithm.DNR)
+    )
+    assert bid.replace('"bid"', '"dnr"') == dnr
+    (found,) = parse_overlay(dnr, "here").configuration.shapes.items()
+    assert found[0] == (link.source, link.target)
+    assert found[1].bandwidth == link.bytes_per_s
+
+
+def processes_in(folder: Path) -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            text = path.read_bytes()
+        except OSError:
+            continue
+        if str(folder).encode() in text:
+            found.append(path.parent.name)
+    return found
+
+
+def test_overlay_runs_in_processes_of_its_own_and_leaves_counts_and_nothing_else(tmp_path: Path):
+    async def work() -> None:
+        async with overlay_up(overlay_order(SMALL, tmp_path)) as state:
+            assert processes_in(tmp_path)
+            assert str(os.getpid()) not in processes_in(tmp_path)
+            statuses = await ask_all(state.addresses)
+            assert all(each["ready"] for each in statuses.values())
+
+    uvloop.run(work())
+    assert not processes_in(tmp_path)
+    assert len(list(tmp_path.glob("trace/*/links.parquet"))) == 4
+    assert not list((tmp_path / "state").iterdir())
+
+
+def test_overlay_is_stopped_when_what_used_it_fails(tmp_path: Path):
+    async def work() -> None:
+        async with overlay_up(overlay_order(SMALL, tmp_path)):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        uvloop.run(work())
+    assert not processes_in(tmp_path)
+
+
+@pytest.mark.parametrize("moment", ["while it starts", "while it runs"])
+def test_overlay_is_stopped_when_it_is_cancelled(tmp_path: Path, moment: str):
+    up = asyncio.Event()
+
+    async def use() -> None:
+        async with overlay_up(overlay_order(SMALL, tmp_path)):
+            up.set()
+            await asyncio.sleep(60)
+
+    async def work() -> None:
+        using = asyncio.create_task(use())
+        await (up.wait() if moment == "while it runs" else asyncio.sleep(0.05))
+        using.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await using
+
+    uvloop.run(work())
+    assert not processes_in(tmp_path)
+    assert not list((tmp_path / "state").glob("*"))
+
+
+def test_overlay_that_cannot_start_says_why(tmp_path: Path):
+    (tmp_path / "trace").mkdir()
+    (tmp_path / "trace" / "a,0").write_text("in the way", encoding="utf-8")
+
+    async def work() -> None:
+        async with overlay_up(overlay_order(SMALL, tmp_path)):
+            pytest.fail("must not come here")
+
+    with pytest.raises(OperationFailed, match="is a file"):
+        uvloop.run(work())
+    assert not processes_in(tmp_path)

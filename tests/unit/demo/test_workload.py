@@ -1,0 +1,26 @@
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from octopis.demo.workload import SEED, SIZES, plan_of, prepare
+from octopis.pipeline.truth import true_pairs
+from octopis.workload.folder import Scenario
+
+
+def test_every_size_is_a_sound_plan_with_a_high_rate_publisher():
+    for size in SIZES.values():
+        plan = plan_of(size, 3)
+        plan.check()
+        assert plan.seed == 3
+        assert plan.high_rate_notifications > plan.publishers * plan.notifications_each / 2
+
+
+def test_scenario_is_prepared_with_its_ground_truth(
+    spark: SparkSession, tmp_path: Path, scenario: Scenario
+):
+    prepared = prepare(spark, plan_of(SIZES["small"], SEED), tmp_path / "scenario")
+    assert prepared.scenario.notification_count == scenario.notification_count == 330
+    assert [(each.name, each.broker) for each in prepared.scenario.publishers] == [
+        (each.name, each.broker) for each in scenario.publishers
+    ]
+    assert prepared.due == true_pairs(spark, prepared.scenario).count() >= 900
