@@ -88,7 +88,7 @@ def figure_11(measures: Measures) -> Figure:
     seed = measures.seeds[0]
     runs = {rate: measures.of(Experiment.BURST, seed=seed, x=rate) for rate in RATES}
     series = [run.series for found in runs.values() for run in found if run.series is not None]
-    until = 1.15 * max((_interesting_s(each) for each in series), default=1.0)
+    until = 1.15 * _interesting_s(series)
     for panel, letter, rate in zip(panels, "abc", RATES, strict=True):
         title = f"({letter}) HRP at {rate // 1000}K a minute"
         label = "longest delay of 1,000 (s)" if rate == RATES[0] else ""
@@ -194,9 +194,11 @@ def _series(panel: Axes, algorithm: Algorithm, series: Series, until: float) -> 
     )
 
 
-def _interesting_s(series: Series) -> float:
-    end = series.stabilised_s
-    return series.end_s[-1] if end is None else end
+def _interesting_s(series: list[Series]) -> float:
+    """Return the time of the last late delivery, or of the last at all where none is late."""
+    ends = [(each.stabilised_s, each.end_s[-1]) for each in series if each.end_s]
+    late = max((end if stable is None else stable for stable, end in ends), default=0.0)
+    return late or max((end for _, end in ends), default=1.0)
 
 
 def _delay_s(run: Measure) -> float:
