@@ -118,7 +118,7 @@ def several(measures: Measures) -> Figure:
     _spread(panels[1], Algorithm.DNR, [point for found in by_seed for point in found.items()])
     for panel in panels:
         panel.set_xticks(sorted(by_seed[0]))
-        panel.set_ylim(0, 1.12 * panel.get_ylim()[1])
+        _show_zero(panel)
     return _with_legend(figure, panels[0])
 
 
@@ -146,9 +146,15 @@ def _lines(
             runs = measures.of(experiment, algorithm)
             _spread(panel, algorithm, [(run.point.x, value(run)) for run in runs])
         panel.set_xlim(left=0)
-        panel.set_ylim(0, 1.12 * panel.get_ylim()[1])
+        _show_zero(panel)
 
     return draw
+
+
+def _show_zero(panel: Axes) -> None:
+    """Let the axis begin at 0, or go on below it where values do: a lead may be lost."""
+    low, high = panel.dataLim.y0, panel.get_ylim()[1]
+    panel.set_ylim(min(0.0, 1.12 * low), max(0.0, 1.12 * high))
 
 
 def _spread(panel: Axes, algorithm: Algorithm, points: list[tuple[int, float]]) -> None:
