@@ -2,17 +2,21 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from octopis.evaluation import sensitivity
 from octopis.evaluation.evaluate import Evaluation
 from octopis.evaluation.experiments import SIZES, Size, Sizes
 from octopis.evaluation.folders import claim_folder
 from octopis.evaluation.report import Report
 from octopis.evaluation.sensitivity import VARIATIONS
 from octopis.version import __version__
+from octopis.workload.costs import Profile
+from octopis.workload.plan import Plan
 from support.measures import PAPER, request
 
 TINY = Sizes(
@@ -29,6 +33,16 @@ TINY = Sizes(
 )
 
 
+_BASES = sensitivity.bases
+
+
+def _tiny_bases(size: Size, profile: Profile) -> tuple[Plan, Plan]:
+    quiet, burst = (
+        replace(plan, subscribers=30, notifications_each=2) for plan in _BASES(size, profile)
+    )
+    return quiet, replace(burst, high_rate_notifications=300)
+
+
 @contextmanager
 def tiny_sizes() -> Iterator[None]:
     """Let `quick` mean as little as can be, with a single variation of both scenarios."""
@@ -36,6 +50,7 @@ def tiny_sizes() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(SIZES, Size.QUICK, TINY)
         patch.setitem(VARIATIONS, Size.QUICK, tuple(varied))
+        patch.setattr(sensitivity, "bases", _tiny_bases)
         yield
 
 
