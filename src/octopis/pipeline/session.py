@@ -144,9 +144,14 @@ def _start(master: str, settings: Mapping[str, str] | None) -> Iterator[SparkSes
         with log.open("wb") as sink, _gateway(wanted, sink, log) as (conf, process):
             before = signal.getsignal(signal.SIGINT)
             spark = _session(conf, master, log)
+            stopped = threading.Event()
             try:
-                _set_ctrl_c(lambda *_: _stop_at_once(process))
+                _set_ctrl_c(lambda *_: _stop_at_once(process, stopped))
                 yield spark
+            except Exception:
+                if stopped.is_set():  # PySpark tidied up, and its failure hid the Ctrl-C
+                    raise KeyboardInterrupt from None
+                raise
             finally:
                 _set_ctrl_c(before)
                 logging.disable(logging.NOTSET)
@@ -193,12 +198,13 @@ def _set_ctrl_c(handler: Any) -> None:
         signal.signal(signal.SIGINT, handler)
 
 
-def _stop_at_once(process: Process) -> None:
+def _stop_at_once(process: Process, stopped: threading.Event) -> None:
     """End Java before anything else, so that no task writes on while its output is removed.
 
     PySpark's own handler would ask Java to cancel the jobs, over the very connection that waits
     for an answer.
     """
+    stopped.set()
     logging.disable(logging.CRITICAL)  # Py4J logs what it was doing, with its stack
     context: Any = SparkContext._active_spark_context  # noqa: SLF001
     if context is not None:  # its server would say, with a stack, that Java has gone
