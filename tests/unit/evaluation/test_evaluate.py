@@ -43,12 +43,19 @@ def test_full_evaluation_holds_every_point(tmp_path: Path):
     assert len({point.name for point in points}) == len(points)
 
 
-def test_it_is_measured_when_every_group_is(tmp_path: Path):
+def test_it_is_measured_when_every_group_and_every_truth_is_there(tmp_path: Path):
     found = evaluation(tmp_path)
-    for group in found.groups:
+    metrics = [found.folders.metrics(group) for group in found.groups]
+    built = [point.name for point in found.points if not point.base]
+    truths = [
+        found.folders.truth(name) for name in (*built, "sensitivity-quiet", "sensitivity-burst")
+    ]
+    for path in (*metrics, *truths):
         assert not found.is_measured
-        found.folders.metrics(group).mkdir(parents=True)
+        path.mkdir(parents=True)
     assert found.is_measured
+    truths[0].rmdir()
+    assert not found.is_measured
 
 
 def test_report_is_a_stage_as_well(tmp_path: Path):
