@@ -48,9 +48,9 @@ def test_same_request_goes_on_with_what_is_there(tmp_path: Path):
         ({"profile": "octopis"}, r"another profile \(paper, not octopis\)"),
         (
             {"costs": msgspec.structs.replace(PAPER.costs, routing_us=1)},
-            r"another costs \(other figures, not other figures\)",
+            r"another routing_us \(50.*, not 1.*\)",
         ),
-        ({"quotes": ["a.csv"]}, r"another quotes \(\[\], not \['a.csv'\]\)"),
+        ({"quotes": ["a.csv", "b"]}, r"another quotes \(none, not a\.csv, b\)"),
     ],
 )
 def test_another_request_is_refused_by_the_name_of_what_differs(
