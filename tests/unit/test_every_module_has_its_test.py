@@ -20,6 +20,7 @@ ROOMS = (
     "simulator",
     "live",
     "pipeline",
+    "evaluation",
     "demo",
 )
 

@@ -63,7 +63,8 @@ class Agenda:
         whole = sum(item.expected_s for item in self._items)
         left = sum(item.expected_s for item in self._items if not item.result.exists())
         elapsed_s = time.monotonic() - self._start
-        done_s = self._work_s - left
+        # A report that was there is removed and made anew: then more is left than at first.
+        done_s = max(0.0, self._work_s - left)
         # While little is done, what was expected counts; later, what was measured.
         pace = (elapsed_s + 10) / (done_s + 10)
         return Progress(

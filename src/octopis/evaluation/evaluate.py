@@ -80,7 +80,9 @@ class Evaluation:
     @property
     def is_measured(self) -> bool:
         """Whether only the report is left to make."""
-        return all(self.folders.metrics(group).exists() for group in self.groups)
+        metrics = [self.folders.metrics(group) for group in self.groups]
+        truths = [self.folders.truth(plan.name) for plan in self._built]
+        return all(path.exists() for path in [*metrics, *truths])
 
     @contextmanager
     def reporting(self) -> Iterator[None]:

@@ -88,7 +88,7 @@ def figure_11(measures: Measures) -> Figure:
     seed = measures.seeds[0]
     runs = {rate: measures.of(Experiment.BURST, seed=seed, x=rate) for rate in RATES}
     series = [run.series for found in runs.values() for run in found if run.series is not None]
-    until = 1.15 * max((_interesting_s(each) for each in series), default=1.0)
+    until = 1.15 * _interesting_s(series)
     for panel, letter, rate in zip(panels, "abc", RATES, strict=True):
         title = f"({letter}) HRP at {rate // 1000}K a minute"
         label = "longest delay of 1,000 (s)" if rate == RATES[0] else ""
@@ -118,7 +118,7 @@ def several(measures: Measures) -> Figure:
     _spread(panels[1], Algorithm.DNR, [point for found in by_seed for point in found.items()])
     for panel in panels:
         panel.set_xticks(sorted(by_seed[0]))
-        panel.set_ylim(0, 1.12 * panel.get_ylim()[1])
+        _show_zero(panel)
     return _with_legend(figure, panels[0])
 
 
@@ -146,9 +146,15 @@ def _lines(
             runs = measures.of(experiment, algorithm)
             _spread(panel, algorithm, [(run.point.x, value(run)) for run in runs])
         panel.set_xlim(left=0)
-        panel.set_ylim(0, 1.12 * panel.get_ylim()[1])
+        _show_zero(panel)
 
     return draw
+
+
+def _show_zero(panel: Axes) -> None:
+    """Let the axis begin at 0, or go on below it where values do: a lead may be lost."""
+    low, high = panel.dataLim.y0, panel.get_ylim()[1]
+    panel.set_ylim(min(0.0, 1.12 * low), max(0.0, 1.12 * high))
 
 
 def _spread(panel: Axes, algorithm: Algorithm, points: list[tuple[int, float]]) -> None:
@@ -194,9 +200,11 @@ def _series(panel: Axes, algorithm: Algorithm, series: Series, until: float) -> 
     )
 
 
-def _interesting_s(series: Series) -> float:
-    end = series.stabilised_s
-    return series.end_s[-1] if end is None else end
+def _interesting_s(series: list[Series]) -> float:
+    """Return the time of the last late delivery, or of the last at all where none is late."""
+    ends = [(each.stabilised_s, each.end_s[-1]) for each in series if each.end_s]
+    late = max((end if stable is None else stable for stable, end in ends), default=0.0)
+    return late or max((end for _, end in ends), default=1.0)
 
 
 def _delay_s(run: Measure) -> float:

@@ -96,14 +96,23 @@ def claim_folder(out: Path, request: Request) -> Folders:
 
 
 def _check_same(before: Request, request: Request, out: Path) -> None:
+    difference = _difference(before, request)
+    if difference:
+        raise InvalidConfiguration(
+            f"{out} holds an evaluation with another {difference}:"
+            " choose another folder, or remove it"
+        )
+
+
+def _difference(before: msgspec.Struct, request: msgspec.Struct) -> str:
+    """Return the first field that differs, with both values; of costs, which one."""
     for name in request.__struct_fields__:
         old, new = getattr(before, name), getattr(request, name)
         if old != new:
-            raise InvalidConfiguration(
-                f"{out} holds an evaluation with another {name} ({_shown(old)}, not {_shown(new)}):"
-                " choose another folder, or remove it"
-            )
+            within = isinstance(new, Costs)
+            return _difference(old, new) if within else f"{name} ({_shown(old)}, not {_shown(new)})"
+    return ""
 
 
 def _shown(value: object) -> str:
-    return "other figures" if isinstance(value, Costs) else str(value)
+    return (", ".join(value) or "none") if isinstance(value, list) else str(value)

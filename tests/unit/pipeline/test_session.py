@@ -42,6 +42,20 @@ except KeyboardInterrupt:
 """Ctrl-C comes a moment after a step of the start has begun."""
 
 
+INTERRUPT_HIDDEN = """
+import signal
+from octopis.pipeline.session import open_spark
+try:
+    with open_spark("local[1]") as spark:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            spark.range(3).count()  # as PySpark does at some places, of a Java that has gone
+except KeyboardInterrupt:
+    print("stopped")
+"""
+
+
 def test_existing_session_is_used_and_not_stopped(spark: SparkSession):
     with open_spark() as found:
         assert found is spark
@@ -81,6 +95,13 @@ def test_sessions_come_one_after_the_other_quietly_and_leave_no_java(tmp_path: P
     assert (done.returncode, done.stdout, done.stderr) == (0, "3\n3\n", "")
     assert not list(tmp_path.glob("octopis-*"))
     assert str(tmp_path) not in _running()
+
+
+def test_ctrl_c_stays_one_where_what_is_tidied_up_fails():
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPT_HIDDEN], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "stopped\n", "")
 
 
 def test_no_java_is_one_sentence_and_no_traceback(tmp_path: Path):
