@@ -32,16 +32,22 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
-def shown(page: Path) -> list[list[str]]:
-    """Return the `octopis` commands that a page shows at a prompt."""
-    lines = "\n".join(blocks(page, "console")).replace("\\\n", " ").splitlines()
+def shown(block: str) -> list[list[str]]:
+    """Return the `octopis` commands that a block shows at a prompt."""
+    lines = block.replace("\\\n", " ").splitlines()
     found = [shlex.split(line[2:], comments=True) for line in lines if line.startswith("$ octopis")]
     return [words[1:] for words in found]
 
 
-def commands(page: Path) -> list[list[str]]:
-    """Return those that are quick, and need no Spark."""
-    return [words for words in shown(page) if words[0] not in {*SPARK, *LONG}]
+def is_long(block: str) -> bool:
+    """Tell whether a block takes minutes, or needs what such a one has left in its usual folder."""
+    return any(words[0] in LONG for words in shown(block)) or "out/" in block
+
+
+def commands(page: Path, *, long: bool = False) -> list[list[str]]:
+    """Return the commands of a page that need no Spark: the quick ones, or the long ones."""
+    found = [block for block in blocks(page, "console") if is_long(block) is long]
+    return [words for block in found for words in shown(block) if words[0] not in SPARK]
 
 
 def mentions(page: Path) -> list[list[str]]:
@@ -100,10 +106,21 @@ def run_against(url: str, programs: list[str]) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=id_of)
 def test_commands_on_the_page_run(page: Path, tmp_path: Path):
-    shell = Shell(tmp_path)
+    run_all(commands(page), tmp_path, limit_s=60)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("page", PAGES, ids=id_of)
+def test_long_commands_on_the_page_run(page: Path, tmp_path: Path):
+    run_all(commands(page, long=True), tmp_path, limit_s=1800)
+
+
+def run_all(commands: list[list[str]], folder: Path, limit_s: float) -> None:
+    """Run commands in their order, in one folder; every one must go well."""
+    shell = Shell(folder)
     in_background = []
     try:
-        for words in commands(page):
+        for words in commands:
             if words[:2] == ["overlay", "up"]:
                 words += ["--port", "0"]  # many tests run at a time
             if words[-1] == "&":
@@ -112,24 +129,13 @@ def test_commands_on_the_page_run(page: Path, tmp_path: Path):
                 assert stderr is not None
                 assert stderr.readline()  # it says when it has begun
                 continue
-            done = shell.run(*words)
+            done = shell.run(*words, limit_s=limit_s)
             assert done.returncode == 0, f"octopis {shlex.join(words)}: {done.stderr}"
         for each in in_background:
             assert each.wait(timeout=30) == 0
     finally:
         shell.run("overlay", "down")
         shell.end()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("page", PAGES, ids=id_of)
-def test_long_commands_on_the_page_run(page: Path, tmp_path: Path):
-    shell = Shell(tmp_path)
-    for words in shown(page):
-        if words[0] in LONG:
-            done = shell.run(*words, limit_s=1800)
-            assert done.returncode == 0, f"octopis {shlex.join(words)}: {done.stderr}"
-    shell.end()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=id_of)

@@ -23,7 +23,6 @@ from octopis.cli.overlay_options import (
     addresses_of,
     base_of,
     configured_overlay,
-    cores,
 )
 from octopis.cli.overlay_output import counting_bar, print_played, print_started, print_status
 from octopis.cli.sim import ScenarioArgument
@@ -33,6 +32,7 @@ from octopis.live.document import PORT_MAX
 from octopis.live.document_text import format_overlay
 from octopis.live.overlay_status import ask_all, totals
 from octopis.live.playing import Play
+from octopis.live.spread import cores
 from octopis.live.state import OverlayState, find, is_running
 from octopis.live.supervisor import OverlayOrder, Supervisor
 from octopis.trace import Level

@@ -70,11 +70,6 @@ def default_url(state: Path | None = None) -> str:
     return running[-1].url if running else f"octopis://127.0.0.1:{DEFAULT_PORT}"
 
 
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
 def addresses_of(
     name: str | None, config: Path | None, state: Path | None
 ) -> tuple[str, dict[str, str]]:

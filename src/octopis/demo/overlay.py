@@ -1,7 +1,6 @@
 """The overlay that the scenario is played through: real broker processes, one link slowed down."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from octopis.demo.slowed_link import SlowedLink
 from octopis.live.configuration import OverlayConfiguration, Shape
 from octopis.live.document import NamedOverlay
 from octopis.live.document_text import format_overlay
+from octopis.live.spread import cores
 from octopis.live.state import OverlayState
 from octopis.live.supervisor import OverlayOrder, Supervisor
 from octopis.routing import Algorithm
@@ -36,7 +36,7 @@ def overlay_order(document: str, folder: Path) -> OverlayOrder:
     return OverlayOrder(
         configuration=document,
         state=str((folder / "state").absolute()),
-        processes=len(os.sched_getaffinity(0)),
+        processes=cores(),
         first_port=0,
         trace=str((folder / "trace").absolute()),
         level=Level.SUMMARY,

@@ -18,6 +18,9 @@ from octopis.routing import Algorithm
 from octopis.workload.plan import Plan
 
 _EVERY_S = 0.5
+_TRUSTED_S = 60
+"""For so long, expected times weigh more than measured ones."""
+
 _IMS_PER_S = 300_000
 _SLOWER = {Algorithm.SNR: 1.0, Algorithm.DNR: 1.3, Algorithm.BID: 1.6}
 
@@ -66,7 +69,7 @@ class Agenda:
         # A report that was there is removed and made anew: then more is left than at first.
         done_s = max(0.0, self._work_s - left)
         # While little is done, what was expected counts; later, what was measured.
-        pace = (elapsed_s + 10) / (done_s + 10)
+        pace = (elapsed_s + _TRUSTED_S) / (done_s + _TRUSTED_S)
         return Progress(
             stage,
             sum(item.result.exists() for item in in_stage),

@@ -4,8 +4,17 @@ Neighbours work on the same notifications one after the other. In different proc
 at the same time, on different cores.
 """
 
+import os
+
 from octopis.model import BrokerId
 from octopis.topology import SCOT
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not everywhere
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def spread(scot: SCOT, processes: int) -> list[list[BrokerId]]:

@@ -77,12 +77,12 @@ def test_time_left_falls_as_things_get_done(tmp_path: Path, clock: Clock):
 
 
 def test_slow_work_lets_the_rest_take_longer(tmp_path: Path, clock: Clock):
-    """What took 3 times as long as expected; 10 s count as expected at the beginning."""
+    """What took 3 times as long as expected; 60 s count as expected at the beginning."""
     agenda = Agenda(work(tmp_path))
     for name in ("s1", "s2"):
         (tmp_path / name).touch()
     clock.now += 90
-    assert agenda.progress("runs").left_s == pytest.approx(70 * (90 + 10) / (30 + 10))
+    assert agenda.progress("runs").left_s == pytest.approx(70 * (90 + 60) / (30 + 60))
 
 
 def test_resumed_agenda_counts_what_was_done_before_but_not_its_time(tmp_path: Path, clock: Clock):
@@ -93,7 +93,7 @@ def test_resumed_agenda_counts_what_was_done_before_but_not_its_time(tmp_path: P
     assert (begun.done, begun.share, begun.left_s) == (2, pytest.approx(0.3), pytest.approx(70))
     clock.now += 7
     # Work of 70 s, of which nothing is done after 7 s.
-    assert agenda.progress("runs").left_s == pytest.approx(70 * 17 / 10)
+    assert agenda.progress("runs").left_s == pytest.approx(70 * 67 / 60)
 
 
 def test_result_that_is_removed_to_be_made_anew_leaves_time_and_never_less_than_none(

@@ -1,6 +1,8 @@
+import os
+
 import pytest
 
-from octopis.live.spread import spread
+from octopis.live.spread import cores, spread
 from octopis.topology import from_catalogue
 from support.live import line
 
@@ -24,3 +26,11 @@ def test_neighbours_are_apart_where_that_can_be():
 
 def test_there_are_never_more_processes_than_brokers():
     assert [len(share) for share in spread(line(2), 8)] == [1, 1]
+
+
+def test_only_cores_that_this_process_may_use_are_counted(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5, 7}, raising=False)
+    assert cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    assert cores() == 4

@@ -2,7 +2,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from octopis.errors import SparkUnavailable
 from octopis.pipeline import session
-from octopis.pipeline.session import interrupt_wins, is_connect, open_spark, ship, task_count
+from octopis.pipeline.session import is_connect, open_spark, ship, task_count
 
 OCTOPIS = Path(sys.executable).with_name("octopis")
 OPEN_TWICE = """
@@ -23,36 +22,6 @@ for _ in range(2):
     with open_spark("local[1]") as spark:
         print(spark.range(3).count())
 assert signal.getsignal(signal.SIGINT) is before
-"""
-INTERRUPTED = """
-import os, signal, sys, threading
-from octopis.pipeline import session
-step = getattr(session, sys.argv[1])
-def begin(*facts):
-    threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
-    return step(*facts)
-setattr(session, sys.argv[1], begin)
-try:
-    with session.open_spark("local[1]") as spark:
-        while True:
-            spark.range(3).count()
-except KeyboardInterrupt:
-    print("stopped")
-"""
-"""Ctrl-C comes a moment after a step of the start has begun."""
-
-
-INTERRUPT_HIDDEN = """
-import signal
-from octopis.pipeline.session import open_spark
-try:
-    with open_spark("local[1]") as spark:
-        try:
-            signal.raise_signal(signal.SIGINT)
-        finally:
-            spark.range(3).count()  # as PySpark does at some places, of a Java that has gone
-except KeyboardInterrupt:
-    print("stopped")
 """
 
 
@@ -95,13 +64,6 @@ def test_sessions_come_one_after_the_other_quietly_and_leave_no_java(tmp_path: P
     assert (done.returncode, done.stdout, done.stderr) == (0, "3\n3\n", "")
     assert not list(tmp_path.glob("octopis-*"))
     assert str(tmp_path) not in _running()
-
-
-def test_ctrl_c_stays_one_where_what_is_tidied_up_fails():
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPT_HIDDEN], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "stopped\n", "")
 
 
 def test_no_java_is_one_sentence_and_no_traceback(tmp_path: Path):
@@ -147,28 +109,6 @@ def test_ctrl_c_ends_java_and_leaves_nothing(tmp_path: Path):
     assert not out.exists()
     assert not list(tmp_path.glob(".out.*"))
     assert str(tmp_path) not in _running()
-
-
-@pytest.mark.parametrize("step", ["launch_gateway", "_session"])
-def test_ctrl_c_while_spark_starts_is_as_quiet_and_leaves_no_java(step: str):
-    # Java would hold the pipes, and this would wait for their end.
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, step],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "stopped\n", "")
-
-
-def test_interrupt_is_not_hidden_by_what_it_makes_fail():
-    interrupted = threading.Event()
-    with pytest.raises(ConnectionRefusedError), interrupt_wins(interrupted):
-        raise ConnectionRefusedError
-    interrupted.set()
-    with pytest.raises(KeyboardInterrupt), interrupt_wins(interrupted):
-        raise ConnectionRefusedError
 
 
 def _running() -> str:
