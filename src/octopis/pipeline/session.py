@@ -175,11 +175,15 @@ def _gateway(
     for name, value in wanted.items():
         conf.set(name, value)
     try:
-        gateway: Any = launch_gateway(conf, {"stderr": sink})  # type: ignore[no-untyped-call]
+        # PySpark would lose sight of the Java that it is starting, which would then stay.
+        with _ctrl_c_noted() as noted:
+            gateway: Any = launch_gateway(conf, {"stderr": sink})  # type: ignore[no-untyped-call]
     except PySparkException as failure:
         raise SparkUnavailable(f"Java did not start for Spark: {_last_line(log)}") from failure
     process: Process = gateway.proc
     try:
+        if noted.is_set():
+            raise KeyboardInterrupt
         SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the only way in
         yield conf, process
     finally:
@@ -190,6 +194,18 @@ def _gateway(
         SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
         SparkContext._active_spark_context = None  # noqa: SLF001
         SparkSession._instantiatedSession = None  # noqa: SLF001
+
+
+@contextmanager
+def _ctrl_c_noted() -> Iterator[threading.Event]:
+    """Let Ctrl-C do nothing but set what is given, for as long as something must not be cut off."""
+    noted = threading.Event()
+    before = signal.getsignal(signal.SIGINT)
+    _set_ctrl_c(lambda *_: noted.set())
+    try:
+        yield noted
+    finally:
+        _set_ctrl_c(before)
 
 
 def _set_ctrl_c(handler: Any) -> None:
