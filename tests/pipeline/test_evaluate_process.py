@@ -1,6 +1,7 @@
 """Ctrl-C at several moments of the real command: it ends, leaves no process, and goes on later."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,8 +17,19 @@ from octopis.trace import read_summary
 from support.descendants import descendants, still_running
 
 OCTOPIS = Path(sys.executable).with_name("octopis")
+TESTS = Path(__file__).parent.parent
 PATIENCE_S = 240
-STAGES = ("quotes", "scenarios", "ground truth", "simulations")
+STAGES = ("quotes", "scenarios", "ground truth", "simulations", "metrics")
+SPARK = re.compile(r"bin/java (?!.*launcher\.Main).*org\.apache\.spark\.deploy\.SparkSubmit")
+QUICK = (OCTOPIS, "evaluate", "--quick")
+TINY = """
+from octopis.cli.main import main
+from support.evaluations import tiny_sizes
+with tiny_sizes():
+    main()
+"""
+SMALLEST = (sys.executable, "-c", TINY, "evaluate")
+"""The same command, for late moments: its scenarios are soon built."""
 
 
 @pytest.fixture(autouse=True)
@@ -31,12 +43,12 @@ def _usual_ctrl_c() -> Iterator[None]:
 class Command:
     """The command while it runs."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, words: tuple[str | Path, ...], folder: Path) -> None:
         self._told = folder / "told"
         with self._told.open("w", encoding="utf-8") as told:
             self.process = subprocess.Popen(
-                [OCTOPIS, "evaluate", "--quick", "--out", folder / "out"],
-                env={**os.environ, "TMPDIR": str(folder)},
+                [*words, "--out", folder / "out"],
+                env={**os.environ, "TMPDIR": str(folder), "PYTHONPATH": str(TESTS)},
                 stdout=subprocess.DEVNULL,
                 stderr=told,
                 start_new_session=True,
@@ -50,6 +62,10 @@ class Command:
     def descendants(self) -> dict[int, str]:
         return descendants(self.process.pid)
 
+    @property
+    def has_spark(self) -> bool:
+        return any(SPARK.search(words) for words in self.descendants.values())
+
     def wait_until(self, happens: Callable[[], object]) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while not happens():
@@ -59,8 +75,8 @@ class Command:
 
     def interrupt(self, send: Callable[[int, int], None]) -> None:
         """Send Ctrl-C, and check that the command ends as it should and nothing is left of it."""
+        assert self.has_spark
         below = self.descendants
-        assert any("java" in words for words in below.values())
         send(self.process.pid, signal.SIGINT)
         assert self.process.wait(timeout=60) == 130, self.told
         assert still_running(below, 10) == {}
@@ -70,8 +86,8 @@ class Command:
 
 
 @contextmanager
-def command(folder: Path) -> Iterator[Command]:
-    running = Command(folder)
+def command(words: tuple[str | Path, ...], folder: Path) -> Iterator[Command]:
+    running = Command(words, folder)
     try:
         yield running
     finally:
@@ -87,35 +103,60 @@ def times(out: Path, *parts: str) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in files if path.name != "sweep.json"}
 
 
-def drafts(out: Path, part: str) -> list[Path]:
-    return list((out / part).glob(".*.draft"))
+def scenarios(out: Path) -> set[str]:
+    return {path.name for path in (out / "scenarios").glob("[a-z]*")}
+
+
+def draft_in(folder: Path) -> bool:
+    return any(folder.glob(".*.draft"))
+
+
+def assert_tidy(folder: Path) -> None:
+    assert not [path for path in folder.rglob("*") if path.name.endswith(".draft")]
+    assert not list(folder.glob("octopis-*")), "Spark's own folder is gone"
 
 
 def test_ctrl_c_while_spark_starts_leaves_nothing_but_the_request(tmp_path: Path):
-    with command(tmp_path) as running:
-        running.wait_until(lambda: any("java" in each for each in running.descendants.values()))
+    with command(QUICK, tmp_path) as running:
+        running.wait_until(lambda: running.has_spark)
         running.interrupt(os.killpg)
     assert [path.name for path in (tmp_path / "out").iterdir()] == [REQUEST]
-    assert not list(tmp_path.glob("octopis-*")), "Spark's own folder is gone"
+    assert_tidy(tmp_path)
 
 
-def test_ctrl_c_ends_it_at_any_moment_and_it_goes_on_where_it_was(tmp_path: Path):
+def test_ctrl_c_while_a_scenario_is_built_keeps_the_others(tmp_path: Path):
+    out = tmp_path / "out"
+    with command(QUICK, tmp_path) as running:
+        running.wait_until(lambda: scenarios(out) and draft_in(out / "scenarios"))
+        running.interrupt(os.kill)  # to the command alone
+    assert_tidy(tmp_path)
+    before, done = times(out, "quotes", "scenarios"), len(scenarios(out))
+
+    with command(QUICK, tmp_path) as running:
+        running.wait_until(lambda: len(scenarios(out)) > done)
+        assert f"{done} of 27 done" in running.told, "it begins with what was done before"
+        running.interrupt(os.killpg)  # to all, as a terminal does
+    assert_tidy(tmp_path)
+    assert before.items() <= times(out, "quotes", "scenarios").items()
+
+
+def test_ctrl_c_while_simulations_run_keeps_the_traces_that_are_whole(tmp_path: Path):
     out = tmp_path / "out"
 
-    with command(tmp_path) as running:  # while a scenario is built, to the command alone
-        running.wait_until(lambda: len(list((out / "scenarios").glob("[a-z]*"))) >= 2)
-        running.wait_until(lambda: drafts(out, "scenarios"))
-        running.interrupt(os.kill)
-    built = times(out, "quotes", "scenarios")
-    assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".draft")]
-    done = len(list((out / "scenarios").iterdir()))
+    def traces() -> list[Path]:
+        return [path.parent for path in (out / "runs").glob("*/run.json")]
 
-    with command(tmp_path) as running:  # while simulations run, to all as a terminal does
-        running.wait_until(lambda: list((out / "runs").glob("*/run.json")) and drafts(out, "runs"))
-        assert f"{done} of 27 done" in running.told, "it begins with what was done before"
+    with command(SMALLEST, tmp_path) as running:
+        running.wait_until(lambda: traces() and draft_in(out / "runs"))
         running.interrupt(os.killpg)
-    assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".draft")]
-    assert built.items() <= times(out, "quotes", "scenarios").items(), "what was built has stayed"
-    assert not list(tmp_path.glob("octopis-*")), "Spark's own folder is gone"
-    for trace in (out / "runs").glob("*/"):
-        assert read_summary(trace).state == "complete", "what is there is whole"
+    assert_tidy(tmp_path)
+    before, done = times(out, "quotes", "scenarios", "truth", "runs"), len(traces())
+    assert {read_summary(trace).state for trace in traces()} == {"complete"}
+
+    with command(SMALLEST, tmp_path) as running:
+        running.wait_until(lambda: "metrics: " in running.told)
+        assert f"{done} of 23 done" in running.told, "it begins with what was done before"
+        running.interrupt(os.killpg)
+    assert_tidy(tmp_path)
+    assert len(traces()) == 23
+    assert before.items() <= times(out, "quotes", "scenarios", "truth", "runs").items()

@@ -7,7 +7,7 @@ import time
 def descendants(process: int) -> dict[int, str]:
     """Return the command lines of all processes below one, by their numbers."""
     listed = subprocess.run(
-        ["ps", "-eo", "pid=,ppid=,stat=,args="],  # noqa: S607 - the system's own
+        ["ps", "-eww", "-o", "pid=,ppid=,stat=,args="],  # noqa: S607 - the system's own
         capture_output=True,
         text=True,
         check=True,
@@ -36,7 +36,7 @@ def still_running(before: dict[int, str], patience_s: float) -> dict[int, str]:
 def _words(pid: int) -> str:
     """Return the command line of a process, to tell it from another that got its number."""
     listed = subprocess.run(
-        ["ps", "-o", "stat=,args=", "-p", str(pid)],  # noqa: S607 - the system's own
+        ["ps", "-ww", "-o", "stat=,args=", "-p", str(pid)],  # noqa: S607 - the system's own
         capture_output=True,
         text=True,
         check=False,
