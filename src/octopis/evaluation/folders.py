@@ -79,13 +79,16 @@ def claim_folder(out: Path, request: Request) -> Folders:
         if path.exists():
             before = msgspec.json.decode(path.read_bytes(), type=Request)
             _check_same(before, request, out)
-        elif out.exists() and any(out.iterdir()):
+        elif out.exists() and {each.name for each in out.iterdir()} - {f"{REQUEST}.draft"}:
             raise InvalidConfiguration(
                 f"{out} is not empty and holds no evaluation: choose another folder"
             )
         else:
             out.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(msgspec.json.format(msgspec.json.encode(request), indent=2) + b"\n")
+            text = msgspec.json.format(msgspec.json.encode(request), indent=2)
+            draft = path.with_name(f"{REQUEST}.draft")  # killed meanwhile, it is none yet
+            draft.write_bytes(text + b"\n")
+            draft.rename(path)
     except OSError as failure:
         raise InvalidConfiguration(f"cannot write {out}: {failure.strerror}") from failure
     except msgspec.DecodeError as failure:

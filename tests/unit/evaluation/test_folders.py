@@ -110,3 +110,9 @@ def test_every_part_has_a_place_of_its_own(tmp_path: Path):
     assert len(set(parts)) == 6
     assert folders.page.parent == folders.report
     assert folders.trace("x").name == "run.json", "what is written last"
+
+
+def test_folder_whose_request_was_never_whole_is_begun_anew(tmp_path: Path):
+    (tmp_path / "evaluation.json.draft").write_bytes(b'{"version"')
+    claim_folder(tmp_path, request())
+    assert [path.name for path in tmp_path.iterdir()] == [REQUEST]
