@@ -15,6 +15,7 @@ from octopis.evaluation.folders import Request, claim_folder
 from octopis.evaluation.report import Report, failed
 from octopis.pipeline.session import open_spark
 from octopis.version import __version__
+from octopis.workload.costs import Profile
 
 SEEDS_MAX = 100
 
@@ -60,15 +61,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - each is an option of the command
         costs=costs.costs,
         quotes=[str(path.absolute()) for path in quotes or []],
     )
-    folders = claim_folder(out, request)
-    with shown_progress() as told:
-        evaluation = Evaluation(folders, request, costs, told)
-        if not evaluation.is_measured:
-            with open_spark(master) as spark:
-                evaluation.run(spark)
-        with evaluation.reporting():
-            report = Report(folders, request, costs, evaluation.measures())
-            page = report.write()
+    report, page = _evaluate(request, costs, out, master)
     if as_json:
         output.print_json(
             {
@@ -84,3 +77,18 @@ def evaluate(  # noqa: PLR0913, PLR0917 - each is an option of the command
         raise OperationFailed(
             f"{len(broken)} of what must hold exactly does not; the first: {broken[0]}"
         )
+
+
+def _evaluate(
+    request: Request, costs: Profile, out: Path, master: str | None
+) -> tuple[Report, Path]:
+    """Do what is not done yet, and return the report, and where its page is."""
+    folders = claim_folder(out, request)
+    with shown_progress() as told:
+        evaluation = Evaluation(folders, request, costs, told)
+        if not evaluation.is_measured:
+            with open_spark(master) as spark:
+                evaluation.run(spark)
+        with evaluation.reporting():
+            report = Report(folders, request, costs, evaluation.measures())
+            return report, report.write()

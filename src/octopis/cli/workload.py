@@ -11,7 +11,7 @@ from octopis.cli.spark import spark_for
 from octopis.cli.topology import load
 from octopis.errors import InvalidConfiguration
 from octopis.pipeline import truth as ground_truth
-from octopis.pipeline.build import build
+from octopis.pipeline.build import BuildReport, build
 from octopis.pipeline.ingest import IngestReport, ingest, ingest_synthetic, read_quotes
 from octopis.pipeline.synthetic import DAYS, synthetic_quotes
 from octopis.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
@@ -110,15 +110,7 @@ def build_scenario(  # noqa: PLR0913, PLR0917 - each is an option of the command
     if as_json:
         output.print_json(msgspec.to_builtins(report))
         return
-    facts: list[tuple[str, object]] = [
-        ("quotes", report.quotes),
-        ("... without a previous close, set aside", report.without_previous_close),
-        ("... that made the subscriptions", report.sampled),
-        ("... held back for publishing", report.held_back),
-        ("subscriptions", report.subscriptions),
-        ("notifications", report.notifications),
-    ]
-    output.print_facts(plan.name, facts)
+    _print_built(plan.name, report)
     output.say(f"Scenario: {out}. Next: octopis workload truth {out}, octopis sim run {out}")
 
 
@@ -156,3 +148,15 @@ def _print_ingested(report: IngestReport) -> None:
     ]
     facts += [(f"... {reason}", count) for reason, count in report.reasons.items()]
     output.print_facts("Quotes", facts)
+
+
+def _print_built(name: str, report: BuildReport) -> None:
+    facts: list[tuple[str, object]] = [
+        ("quotes", report.quotes),
+        ("... without a previous close, set aside", report.without_previous_close),
+        ("... that made the subscriptions", report.sampled),
+        ("... held back for publishing", report.held_back),
+        ("subscriptions", report.subscriptions),
+        ("notifications", report.notifications),
+    ]
+    output.print_facts(name, facts)

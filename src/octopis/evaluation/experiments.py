@@ -3,7 +3,7 @@
 A *point* is one scenario of one experiment; it is run under each of its algorithms.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from octopis.routing import Algorithm
@@ -111,64 +111,62 @@ class Point:
 
 def points(size: Size, seed: int, profile: Profile) -> list[Point]:
     """Return the paper's experiments for one seed, without the sensitivity table."""
-    sizes = SIZES[size]
-    rated = [_burst(sizes, seed, profile, rate, 1) for rate in RATES]
-    several = [_burst(sizes, seed, profile, RATES[0], count) for count in sizes.several]
+    sizes, base = SIZES[size], base_plan(profile, seed)
     return [
-        *(_subscribers(sizes, seed, profile, count) for count in sizes.subscribers),
-        *(_publishers(sizes, seed, profile, count) for count in sizes.publishers),
-        *(Point(Experiment.BURST, rate, plan) for rate, plan in zip(RATES, rated, strict=True)),
+        *(_subscribers(sizes, base, count) for count in sizes.subscribers),
+        *(_publishers(sizes, base, count) for count in sizes.publishers),
+        *(Point(Experiment.BURST, rate, _burst(sizes, base, rate)) for rate in RATES),
         # The claim about several is one about dynamic against static routing.
-        *(Point(Experiment.SEVERAL, plan.high_rate_publishers, plan, ALL[1:]) for plan in several),
+        *(
+            Point(Experiment.SEVERAL, count, _burst(sizes, base, RATES[0], count), ALL[1:])
+            for count in sizes.several
+        ),
     ]
 
 
-def _subscribers(sizes: Sizes, seed: int, profile: Profile, count: int) -> Point:
-    plan = Plan(
-        routing=RoutingOptions(Algorithm.SNR),
-        name=f"subscribers-{count}-seed{seed}",
+def base_plan(profile: Profile, seed: int = 1) -> Plan:
+    """Return what all scenarios have in common."""
+    return Plan(
+        routing=RoutingOptions(Algorithm.SNR, congestion_threshold=10.0, window_ms=50),
         topology=from_catalogue(OVERLAY),
         profile=profile,
         queues=QUEUES,
-        subscribers=count,
         publishers=PUBLISHERS,
-        notifications_each=sizes.subscribers_notifications,
         per_minute=60,
         seed=seed,
+    )
+
+
+def _subscribers(sizes: Sizes, base: Plan, count: int) -> Point:
+    plan = replace(
+        base,
+        name=f"subscribers-{count}-seed{base.seed}",
+        subscribers=count,
+        notifications_each=sizes.subscribers_notifications,
     )
     return Point(Experiment.SUBSCRIBERS, count, plan)
 
 
-def _publishers(sizes: Sizes, seed: int, profile: Profile, count: int) -> Point:
-    plan = Plan(
-        routing=RoutingOptions(Algorithm.SNR),
-        name=f"publishers-{count}-seed{seed}",
-        topology=from_catalogue(OVERLAY),
-        profile=profile,
-        queues=QUEUES,
+def _publishers(sizes: Sizes, base: Plan, count: int) -> Point:
+    plan = replace(
+        base,
+        name=f"publishers-{count}-seed{base.seed}",
         subscribers=sizes.publishers_subscribers,
         publishers=count,
         notifications_each=sizes.publishers_notifications,
         per_minute=100,
-        seed=seed,
     )
     return Point(Experiment.PUBLISHERS, count, plan)
 
 
-def _burst(sizes: Sizes, seed: int, profile: Profile, rate: int, count: int) -> Plan:
+def _burst(sizes: Sizes, base: Plan, rate: int, count: int = 1) -> Plan:
     name = f"burst-{rate}" if count == 1 else f"burst-{rate}-by-{count}"
-    return Plan(
-        routing=RoutingOptions(Algorithm.SNR, congestion_threshold=10, window_ms=50),
-        name=f"{name}-seed{seed}",
-        topology=from_catalogue(OVERLAY),
-        profile=profile,
-        queues=QUEUES,
+    return replace(
+        base,
+        name=f"{name}-seed{base.seed}",
         subscribers=sizes.burst_subscribers,
-        publishers=PUBLISHERS,
         notifications_each=sizes.burst_notifications,
-        per_minute=60,
         high_rate_notifications=sizes.burst_high_rate,
         high_rate_per_minute=rate,
         high_rate_publishers=count,
-        seed=seed,
     )

@@ -13,15 +13,12 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from octopis.evaluation.experiments import OVERLAY, PUBLISHERS, QUEUES, Experiment, Point, Size
+from octopis.evaluation.experiments import Experiment, Point, Size, base_plan
 from octopis.pipeline.folders import new_folder
-from octopis.routing import Algorithm
-from octopis.topology import from_catalogue
 from octopis.workload import folder as files
 from octopis.workload.clients import MS_NS
 from octopis.workload.costs import Profile, profile_named
 from octopis.workload.plan import Plan
-from octopis.workload.scenario import RoutingOptions
 
 BASELINE = "as assumed"
 
@@ -102,14 +99,10 @@ def bases(size: Size, profile: Profile) -> tuple[Plan, Plan]:
     They are small at any size: what matters is how results move.
     """
     scale = 1 if size is Size.FULL else 4
-    quiet = Plan(
-        routing=RoutingOptions(Algorithm.SNR),
+    quiet = replace(
+        base_plan(profile),
         name="sensitivity-quiet",
-        topology=from_catalogue(OVERLAY),
-        profile=profile,
-        queues=QUEUES,
         subscribers=1_000 // scale,
-        publishers=PUBLISHERS,
         notifications_each=20 // scale,
     )
     burst = replace(
