@@ -119,8 +119,7 @@ def deliveries(plan: Plan) -> float:
 def metrics_s(points: list[Point]) -> float:
     """Return about how long it takes to measure a group of runs on two cores."""
     rows = sum(deliveries(point.plan) * len(point.algorithms) for point in points)
-    has_series = points[0].experiment in {Experiment.BURST, Experiment.SEVERAL}
-    return 6 + rows * (1.3e-6 if has_series else 0.7e-6)
+    return 6 + rows * (2.4e-6 if points[0].experiment is Experiment.BURST else 1.0e-6)
 
 
 def items(
