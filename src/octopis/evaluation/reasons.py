@@ -47,13 +47,13 @@ def subscription_delay(measures: Measures) -> str:
 def notification_delay(measures: Measures) -> str:
     """Of matching at every broker against carrying identifications."""
     counts = sorted({run.point.x for run in measures.of(Experiment.SUBSCRIBERS)})
-    by_count = ", ".join(
-        f"{_less(measures, DELAY, Experiment.SUBSCRIBERS, x):+.0f}% with {x:,}"
+    by_count = " and ".join(
+        f"{_said(_less(measures, DELAY, Experiment.SUBSCRIBERS, x), 'less')} with {x:,}"
         for x in (counts[0], counts[-1])
     )
     return (
         "Ours match at every broker on the way, BID at the ends only, and the assumed costs make "
-        "that dearer than carrying and splitting identifications. Less delay than BID: "
+        "that dearer than carrying and splitting identifications: the delay is "
         f"{by_count} subscribers. "
         + _varied(
             measures, DELAY, "less", "matching_per_subscription_ns x 0", "identification_ns x 10"
@@ -65,7 +65,7 @@ def notification_ims(measures: Measures) -> str:
     """Of trees that are hardly longer."""
     trees = _less(measures, "tree_length_mean", Experiment.SUBSCRIBERS)
     return (
-        f"IMs follow the trees, and BID's are only {trees:.1f}% longer here. Its trees of one "
+        f"IMs follow the trees, and ours are only {trees:.1f}% shorter here. BID's trees of one "
         "host also share links that ours, which cross between clusters at the publisher's host, "
         "do not. " + _varied(measures, "notification_ims", "fewer", "a subscription every")
     )
@@ -178,8 +178,15 @@ def _varied(measures: Measures, value: str, word: str, *beginnings: str) -> str:
             share = ratio(
                 measures, value, Experiment.SENSITIVITY, (SNR,), BID, x=0, variation=variation.name
             )
-            found.append(f"{100 * (1 - share):.1f}% {word} at `{variation.name}`")
+            found.append(f"{_said(100 * (1 - share), word)} at `{variation.name}`")
     return f"In the sensitivity table it is {', '.join(found)}." if found else ""
+
+
+def _said(percent: float, word: str) -> str:
+    """Say by how much a value is below another, or above it."""
+    opposite = {"less": "more", "fewer": "more", "shorter": "longer"}
+    shown = f"{abs(percent):.1f}%"
+    return f"{shown} {word if percent >= 0 or shown == '0.0%' else opposite[word]}"
 
 
 def _first_seed(measures: Measures, rate: int) -> list[Measure]:

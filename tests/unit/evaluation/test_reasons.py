@@ -81,7 +81,7 @@ def test_delays_are_given_for_the_fewest_and_the_most_subscribers():
         return {"notification_delay_mean_ns": 1000 * less}
 
     said = reasons.notification_delay(measures(change=change))
-    assert "+20% with 125, -50% with 1,000 subscribers." in said
+    assert "the delay is 20.0% less with 125 and 50.0% more with 1,000 subscribers." in said
 
 
 def test_brokers_that_match_are_counted_by_messages():
