@@ -12,7 +12,7 @@ demo: $(READY) ## Show real brokers routing around a slow link, and check what t
 	@$(BIN)/octopis demo
 
 test: check ## Run every check and every test
-	@$(BIN)/pytest -n 2
+	@$(BIN)/pytest -n 2 --dist worksteal
 
 check: $(READY) ## Run the static checks alone
 	@$(BIN)/ruff format --check .

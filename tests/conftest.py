@@ -1,3 +1,4 @@
+import signal
 import sys
 from collections.abc import Callable, Iterator
 
@@ -8,6 +9,10 @@ from octopis.cli.main import main
 from octopis.pipeline.session import open_spark
 
 Run = Callable[..., tuple[int, str, str]]
+
+# Started in the background of a shell we would ignore Ctrl-C, and so would all commands that tests
+# start, and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SETTINGS = {
     "spark.driver.memory": "1g",

@@ -1,21 +1,27 @@
 """Brokers as processes of their own, for tests that kill them."""
 
 import json
+import secrets
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that nobody listens at."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    """Return ports in a row that nobody listens at, and that no connection is given by the system.
+
+    Those that it gives to connections begin at 32768: one of them may be gone a moment later.
+    """
+    while True:
+        first = secrets.choice(range(15_000, 32_000 - count))
+        ports = list(range(first, first + count))
+        with suppress(OSError), ExitStack() as stack:
+            for port in ports:
+                stack.enter_context(socket.create_server(("127.0.0.1", port)))
+            return ports
 
 
 class BrokerProcess:

@@ -7,13 +7,20 @@ import pytest
 
 from octopis.demo.interrupts import interrupts_cancel, stops_as_interrupts
 
+USUAL = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+    signal.SIGHUP: signal.SIG_DFL,
+}
+
 
 @pytest.fixture(autouse=True)
-def _ctrl_c_is_pythons_own() -> Iterator[None]:
-    """The session of Spark that other tests share would hear these signals, and end."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+def _signals_mean_the_usual() -> Iterator[None]:
+    """Whatever runs these tests, and the Spark that others share, may have a say in them."""
+    before = {number: signal.signal(number, handler) for number, handler in USUAL.items()}
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
