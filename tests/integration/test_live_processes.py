@@ -7,7 +7,7 @@ import pytest
 
 import octopis
 from octopis.errors import InvalidConfiguration, OperationFailed
-from octopis.live.configuration import Address
+from octopis.live.address import Address
 from octopis.live.deployment import running
 from support.live import line, overlay, ready, run_live
 from support.processes import BrokerProcess, broker_line, free_ports

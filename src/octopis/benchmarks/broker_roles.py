@@ -17,7 +17,8 @@ import uvloop
 
 import octopis
 from octopis.errors import OperationFailed
-from octopis.live.configuration import Address, OverlayConfiguration
+from octopis.live.address import Address
+from octopis.live.configuration import OverlayConfiguration
 from octopis.live.deployment import run
 from octopis.routing import Algorithm
 from octopis.topology import SCOT, AcyclicFactor, ConnectivityFactor, from_catalogue

@@ -36,10 +36,10 @@ def _spread(node: Node) -> tuple[Conjunction, ...]:
     if not isinstance(node, And):
         return ((node,),)
     choices = product(*(_spread(child) for child in node.children))
-    return tuple(_joined(choice) for choice in choices)
+    return tuple(_crossed(choice) for choice in choices)
 
 
-def _joined(parts: tuple[Conjunction, ...]) -> Conjunction:
+def _crossed(parts: tuple[Conjunction, ...]) -> Conjunction:
     whole = conjunction(term for part in parts for term in part)
     # A conjunction of terms has only terms in it.
     return whole.children if isinstance(whole, And) else (whole,)  # type: ignore[return-value]

@@ -18,7 +18,8 @@ from octopis.errors import (
 )
 from octopis.filters import parse_filter
 from octopis.live.client_session import ClientSession
-from octopis.live.configuration import Address, OverlayConfiguration
+from octopis.live.address import Address
+from octopis.live.configuration import OverlayConfiguration
 from octopis.live.congestion import Congestion
 from octopis.live.dialler import Dialler
 from octopis.live.initial_sync import InitialSync

@@ -3,7 +3,7 @@
 from urllib.parse import urlsplit
 
 from octopis.errors import InvalidConfiguration
-from octopis.live.configuration import Address
+from octopis.live.address import Address
 
 DEFAULT_PORT = 7400
 _SCHEME = "octopis://"

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from ipaddress import ip_address
-from typing import NamedTuple
 
 from octopis.errors import InvalidConfiguration
+from octopis.live.address import Address
 from octopis.model import BrokerId
 from octopis.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
 from octopis.topology import SCOT
@@ -30,24 +29,6 @@ class ClientPolicy(Enum):
     PAUSE = "pause"
     DROP_OLDEST = "drop_oldest"
     DISCONNECT = "disconnect"
-
-
-class Address(NamedTuple):
-    """Where a broker listens. Port 0 takes any that is free."""
-
-    host: str = "127.0.0.1"
-    port: int = 0
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether only this machine can reach it."""
-        try:
-            return ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from socket import socket
 import uvloop
 
 from octopis.live.broker import LiveBroker
-from octopis.live.configuration import Address, OverlayConfiguration
+from octopis.live.address import Address
+from octopis.live.configuration import OverlayConfiguration
 from octopis.live.recorder import Recorder
 from octopis.live.tracing import TraceOptions, Tracing
 from octopis.model import BrokerId

@@ -5,7 +5,7 @@ import logging
 
 from octopis.errors import ProtocolError
 from octopis.live.backoff import Backoff
-from octopis.live.configuration import Address
+from octopis.live.address import Address
 from octopis.live.connection import Connection
 from octopis.live.link import Link, LinkHome
 from octopis.wire.frames import Frame

@@ -30,15 +30,8 @@ from typing import Any, TypeVar
 from msgspec import UNSET, Struct, UnsetType, field, structs
 
 from octopis.errors import InvalidConfiguration, OctopisError
-from octopis.live.configuration import (
-    Address,
-    ClientPolicy,
-    Limits,
-    LinkPolicy,
-    OverlayConfiguration,
-    QueueBounds,
-    Shape,
-)
+from octopis.live.address import Address
+from octopis.live.configuration import ClientPolicy, Limits, LinkPolicy, OverlayConfiguration, QueueBounds, Shape
 from octopis.model import BrokerId
 from octopis.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
 from octopis.topology import SCOT, NamedTopology

@@ -13,7 +13,7 @@ def format_overlay(overlay: NamedOverlay) -> str:
     """Return TOML text that `parse_overlay` reads back as the same overlay."""
     configuration = overlay.configuration
     parts = [
-        f"insecure = {_value(configuration.insecure)}  "
+        f"insecure = {_toml_value(configuration.insecure)}  "
         "# true: brokers may listen where other machines reach them\n",
         format_topology(overlay.topology),
         _table(
@@ -45,11 +45,11 @@ def _queues(name: str, bounds: QueueBounds, policy: Enum) -> str:
 
 
 def _table(name: str, values: dict[str, object]) -> str:
-    lines = [f"[{name}]", *(f"{key} = {_value(value)}" for key, value in values.items())]
+    lines = [f"[{name}]", *(f"{key} = {_toml_value(value)}" for key, value in values.items())]
     return "\n".join(lines) + "\n"
 
 
-def _value(value: object) -> str:
+def _toml_value(value: object) -> str:
     if isinstance(value, Enum):
         return encode_text(str(value.value))
     if isinstance(value, bool):

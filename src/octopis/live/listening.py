@@ -10,7 +10,8 @@ import socket
 
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.live.client_address import DEFAULT_PORT
-from octopis.live.configuration import Address, OverlayConfiguration
+from octopis.live.address import Address
+from octopis.live.configuration import OverlayConfiguration
 from octopis.live.document import PORT_MAX
 from octopis.model import BrokerId
 

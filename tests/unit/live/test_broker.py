@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from octopis.live.broker import LiveBroker
-from octopis.live.configuration import Address, Shape
+from octopis.live.address import Address
+from octopis.live.configuration import Shape
 from octopis.live.deployment import running
 from octopis.model import ClusterBitVector
 from octopis.routing import Algorithm, Routed

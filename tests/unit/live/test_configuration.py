@@ -1,14 +1,8 @@
 import pytest
 
 from octopis.errors import InvalidConfiguration, InvalidTopology
-from octopis.live.configuration import (
-    Address,
-    ClientPolicy,
-    LinkPolicy,
-    OverlayConfiguration,
-    QueueBounds,
-    Shape,
-)
+from octopis.live.address import Address
+from octopis.live.configuration import ClientPolicy, LinkPolicy, OverlayConfiguration, QueueBounds, Shape
 from octopis.routing import Algorithm
 from support.overlays import A0, A1, B1, C0, CHAIN
 

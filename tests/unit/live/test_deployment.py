@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from octopis.errors import OperationFailed
-from octopis.live.configuration import Address
+from octopis.live.address import Address
 from octopis.live.deployment import running
 from octopis.topology import from_catalogue
 from support.live import line, overlay, ready, run_live

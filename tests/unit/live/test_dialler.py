@@ -1,7 +1,7 @@
 import asyncio
 import logging
 
-from octopis.live.configuration import Address
+from octopis.live.address import Address
 from octopis.live.deployment import running
 from octopis.routing import Algorithm
 from support.live import line, overlay, run_live, until

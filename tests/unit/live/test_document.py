@@ -1,7 +1,8 @@
 import pytest
 
 from octopis.errors import InvalidConfiguration, OctopisError
-from octopis.live.configuration import Address, ClientPolicy, LinkPolicy, Shape
+from octopis.live.address import Address
+from octopis.live.configuration import ClientPolicy, LinkPolicy, Shape
 from octopis.live.document import parse_overlay
 from octopis.model import BrokerId
 from octopis.routing import Algorithm

@@ -1,6 +1,6 @@
 import pytest
 
-from octopis.live.configuration import Address
+from octopis.live.address import Address
 from octopis.live.document import NamedOverlay, parse_overlay
 from octopis.live.document_text import format_overlay
 from octopis.topology import catalogue_names

@@ -3,7 +3,7 @@ import socket
 import pytest
 
 from octopis.errors import InvalidConfiguration, OperationFailed
-from octopis.live.configuration import Address
+from octopis.live.address import Address
 from octopis.live.listening import address_of, open_doors, planned
 from support.live import line, overlay
 
