@@ -10,14 +10,14 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 from pyspark.sql import functions as F
 
-from octopis.pipeline.session import open_spark
-from octopis.routing import Algorithm
+from octopis.core.routing import Algorithm
+from octopis.pipeline.spark.session import open_spark
+from octopis.scenario.document import RoutingOptions
+from octopis.scenario.example import write_example
+from octopis.scenario.folder import read_scenario
+from octopis.scenario.plan import Plan
 from octopis.simulator.run import run
 from octopis.trace import Level
-from octopis.workload.example import write_example
-from octopis.workload.folder import read_scenario
-from octopis.workload.plan import Plan
-from octopis.workload.scenario import RoutingOptions
 
 if len(sys.argv) > 1:
     traces = [Path(sys.argv[1])]

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from octopis.cli.main import main
-from octopis.pipeline.session import open_spark
+from octopis.pipeline.spark.session import open_spark
 
 Run = Callable[..., tuple[int, str, str]]
 

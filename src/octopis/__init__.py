@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from octopis.version import __version__
 
 if TYPE_CHECKING:
-    from octopis.live.client import Client, connect
-    from octopis.live.notifications import Gap, Notifications, Received
-    from octopis.live.sync_client import SyncClient, SyncNotifications, connect_sync
+    from octopis.client.client import Client, connect
+    from octopis.client.streams import Gap, Notifications, Received
+    from octopis.client.sync_client import SyncClient, SyncNotifications, connect_sync
 
 __all__ = [
     "Client",
@@ -29,14 +29,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Client": "octopis.live.client",
-    "connect": "octopis.live.client",
-    "Gap": "octopis.live.notifications",
-    "Notifications": "octopis.live.notifications",
-    "Received": "octopis.live.notifications",
-    "SyncClient": "octopis.live.sync_client",
-    "SyncNotifications": "octopis.live.sync_client",
-    "connect_sync": "octopis.live.sync_client",
+    "Client": "octopis.client.client",
+    "connect": "octopis.client.client",
+    "Gap": "octopis.client.streams",
+    "Notifications": "octopis.client.streams",
+    "Received": "octopis.client.streams",
+    "SyncClient": "octopis.client.sync_client",
+    "SyncNotifications": "octopis.client.sync_client",
+    "connect_sync": "octopis.client.sync_client",
 }
 
 

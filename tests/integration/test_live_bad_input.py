@@ -8,13 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from octopis.errors import InvalidFilter, InvalidNotification
-from octopis.live.broker import LiveBroker
-from octopis.live.client import Client
-from octopis.model import BrokerId
-from octopis.routing import Algorithm
-from octopis.wire.bodies import encode
-from octopis.wire.client import (
+from octopis.broker.broker import LiveBroker
+from octopis.client.client import Client
+from octopis.core.model import BrokerId
+from octopis.core.routing import Algorithm
+from octopis.core.wire.client import (
     AnswerItem,
     Consumed,
     SubscribeRequest,
@@ -22,17 +20,18 @@ from octopis.wire.client import (
     encode_publish,
     encode_request,
 )
-from octopis.wire.control import Goodbye, Notice, encode_control
-from octopis.wire.frames import Frame, Kind, encode_frame
-from octopis.wire.greeting import (
+from octopis.core.wire.control import Goodbye, Notice, encode_control
+from octopis.core.wire.frames import Frame, Kind, encode, encode_frame
+from octopis.core.wire.greeting import (
     BrokerHello,
     ClientHello,
     decode_answer,
     encode_hello,
     overlay_digest,
 )
-from octopis.wire.published import encode_published
-from octopis.wire.refusals import Refusal
+from octopis.core.wire.published import encode_published
+from octopis.core.wire.refusals import Refusal
+from octopis.errors import InvalidFilter, InvalidNotification
 from support.live import (
     LIMITS,
     RawPeer,

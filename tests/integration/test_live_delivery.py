@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from octopis.live.notifications import Received
-from octopis.routing import Algorithm
-from octopis.topology import from_catalogue
+from octopis.client.streams import Received
+from octopis.core.routing import Algorithm
+from octopis.core.topology import from_catalogue
 from support.live import (
     Brokers,
     client_of,

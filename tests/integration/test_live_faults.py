@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 import octopis
+from octopis.client.client import Client
+from octopis.client.streams import Gap, Notifications
+from octopis.core.routing import Algorithm
 from octopis.errors import ConnectionFailed, ConnectionLost
-from octopis.live.client import Client
-from octopis.live.notifications import Gap, Notifications
-from octopis.routing import Algorithm
 from support.live import LIMITS, client_of, line, overlay, ready, run_live, tables_hold, until
 from support.processes import broker_line
 

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from octopis.errors import ConnectionLost
-from octopis.live.broker import LiveBroker
-from octopis.live.configuration import ClientPolicy, LinkPolicy, QueueBounds, Shape
-from octopis.model import BrokerId
-from octopis.routing import Algorithm
-from octopis.wire.client import (
+from octopis.broker.broker import LiveBroker
+from octopis.broker.settings import ClientPolicy, LinkPolicy, QueueBounds, Shape
+from octopis.core.model import BrokerId
+from octopis.core.routing import Algorithm
+from octopis.core.wire.client import (
     Consumed,
     Delivery,
     GapNotice,
@@ -19,7 +18,8 @@ from octopis.wire.client import (
     decode_to_client,
     encode_request,
 )
-from octopis.wire.control import Goodbye
+from octopis.core.wire.control import Goodbye
+from octopis.errors import ConnectionLost
 from support.live import (
     LIMITS,
     Brokers,

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import octopis
-from octopis.live.overlay_status import ask_all
+from octopis.overlay.status import ask_all
 from support.live import run_live
 from support.overlay_command import Shell, Up, wait_until
 

@@ -6,9 +6,9 @@ import socket
 import pytest
 
 import octopis
+from octopis.client.address import Address
 from octopis.errors import InvalidConfiguration, OperationFailed
-from octopis.live.address import Address
-from octopis.live.deployment import running
+from octopis.overlay.deployment import running
 from support.live import line, overlay, ready, run_live
 from support.processes import BrokerProcess, broker_line, free_ports
 

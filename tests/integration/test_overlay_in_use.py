@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from octopis.scenario.folder import read_scenario
 from octopis.simulator.run import run
 from octopis.trace import Level, read_summary
 from octopis.trace.schemas import SCHEMAS
-from octopis.workload.folder import read_scenario
 from support.overlay_command import SMALL, Shell, Up, wait_until
 from support.processes import free_ports
 

@@ -2,7 +2,7 @@
 
 from time import perf_counter
 
-from octopis.topology import SCOT, AcyclicFactor, ConnectivityFactor, from_catalogue, plan
+from octopis.core.topology import SCOT, AcyclicFactor, ConnectivityFactor, from_catalogue, plan
 
 S_E = from_catalogue("paper").scot
 INNER = ("vi", "vii", "viii", "ix", "x")

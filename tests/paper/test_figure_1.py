@@ -7,10 +7,10 @@
 
 import pytest
 
-from octopis.model import BrokerId, Notification
-from octopis.routing import Algorithm, Routed
-from octopis.routing.messages import Flooded, Subscribe
-from octopis.topology import SCOT, AcyclicFactor, ConnectivityFactor
+from octopis.core.model import BrokerId, Notification
+from octopis.core.routing import Algorithm, Routed
+from octopis.core.routing.messages import Flooded, Subscribe
+from octopis.core.topology import SCOT, AcyclicFactor, ConnectivityFactor
 from support.network import Network
 
 OVERLAY = SCOT(

@@ -1,6 +1,6 @@
 """The overlay of Figures 2 and 3: an H-graph and a triangle."""
 
-from octopis.topology import from_catalogue, plan
+from octopis.core.topology import from_catalogue, plan
 
 SCOT_3 = from_catalogue("figure-3").scot
 

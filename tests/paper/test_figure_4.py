@@ -2,11 +2,11 @@
 
 import pytest
 
-from octopis.model import BrokerId, ClusterBitVector, Notification
-from octopis.routing import Algorithm
-from octopis.routing.explainer import explain
-from octopis.routing.question import Question
-from octopis.topology import from_catalogue
+from octopis.core.model import BrokerId, ClusterBitVector, Notification
+from octopis.core.routing import Algorithm
+from octopis.core.topology import from_catalogue
+from octopis.explain.explainer import explain
+from octopis.explain.question import Question
 from support.network import Network
 from support.notation import broker, links, subscriber
 

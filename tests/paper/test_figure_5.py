@@ -2,10 +2,10 @@
 
 import pytest
 
-from octopis.model import BrokerId
-from octopis.routing import Algorithm, Subscribe
-from octopis.routing.table import Entry
-from octopis.topology import LinkKind, from_catalogue
+from octopis.core.model import BrokerId
+from octopis.core.routing import Algorithm, Subscribe
+from octopis.core.routing.table import Entry
+from octopis.core.topology import LinkKind, from_catalogue
 from support.network import Network
 from support.notation import broker, links
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from octopis.model import Notification
-from octopis.routing import Algorithm
-from octopis.routing.explainer import explain
-from octopis.routing.explanation import Explanation
-from octopis.routing.question import Question
-from octopis.topology import from_catalogue
+from octopis.core.model import Notification
+from octopis.core.routing import Algorithm
+from octopis.core.topology import from_catalogue
+from octopis.explain.explainer import explain
+from octopis.explain.explanation import Explanation
+from octopis.explain.question import Question
 from support.notation import broker, links, subscriber
 
 SCOT_3 = from_catalogue("figure-3").scot

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from octopis.cli.question import from_file
-from octopis.model import BrokerId, Notification
-from octopis.routing import Algorithm
-from octopis.routing.explainer import explain
-from octopis.routing.explanation import Explanation, Hop
-from octopis.routing.question import Question, Subscriber
-from octopis.topology import LinkKind, from_catalogue
+from octopis.core.model import BrokerId, Notification
+from octopis.core.routing import Algorithm
+from octopis.core.topology import LinkKind, from_catalogue
+from octopis.explain.explainer import explain
+from octopis.explain.explanation import Explanation, Hop
+from octopis.explain.question import Question, Subscriber
 from support.notation import broker, links, subscriber
 
 SCOT_7 = from_catalogue("figure-7").scot

@@ -1,7 +1,7 @@
 """The sets that section 4 of the paper gives for the overlay of Figure 3."""
 
-from octopis.model import BrokerId
-from octopis.topology import Link, LinkKind, from_catalogue
+from octopis.core.model import BrokerId
+from octopis.core.topology import Link, LinkKind, from_catalogue
 
 SCOT_3 = from_catalogue("figure-3").scot
 

@@ -21,7 +21,7 @@ PROGRAM = """
 import json, sys
 import pyarrow as pa
 from octopis.cli.main import app
-from octopis.pipeline.session import open_spark
+from octopis.pipeline.spark.session import open_spark
 
 def tell(batches):
     import octopis

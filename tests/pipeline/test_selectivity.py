@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from octopis.filters import parse_filter
-from octopis.matching import BitsetIndex
+from octopis.core.filters import parse_filter
+from octopis.core.matching import BitsetIndex
+from octopis.pipeline.ingest.synthetic import synthetic_quotes
+from octopis.pipeline.scenarios.subscriptions import filter_texts, sample_size, shuffled
 from octopis.pipeline.schemas import QUOTES
-from octopis.pipeline.subscriptions import filter_texts, sample_size, shuffled
-from octopis.pipeline.synthetic import synthetic_quotes
 
 
 @pytest.mark.parametrize("seed", [1, 2])

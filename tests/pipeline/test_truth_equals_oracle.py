@@ -5,11 +5,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from octopis.filters import parse_filter
-from octopis.matching import LinearIndex
-from octopis.model import BrokerId
-from octopis.pipeline.truth import Oracle, pairs, targets
-from octopis.workload.tables import Subscriber
+from octopis.core.filters import parse_filter
+from octopis.core.matching import LinearIndex
+from octopis.core.model import BrokerId
+from octopis.pipeline.scenarios.truth import Oracle, pairs, targets
+from octopis.scenario.tables import Subscriber
 
 NUMBERS = st.integers(-3, 3)
 CONDITIONS = st.one_of(

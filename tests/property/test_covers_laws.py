@@ -5,7 +5,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from octopis.filters import Filter, covers, parse_filter
+from octopis.core.filters import Filter, covers, parse_filter
 
 COMPARATOR = st.sampled_from(("=", "<>", "<", "<=", ">", ">="))
 

@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from octopis.model import BrokerId, ClusterBitVector, Notification
-from octopis.routing import Algorithm, Broker, Enqueue, Message, Routed
+from octopis.core.model import BrokerId, ClusterBitVector, Notification
+from octopis.core.routing import Algorithm, Broker, Enqueue, Message, Routed
 from support.network import Network
 from support.overlays import A0, B0, CHAIN
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from octopis.core.filters import DIALECTS, Filter, parse_filter
+from octopis.core.filters.padres import parse_padres
+from octopis.core.filters.sql import parse_sql
 from octopis.errors import InvalidFilter
-from octopis.filters import DIALECTS, Filter, parse_filter
-from octopis.filters.padres import parse_padres
-from octopis.filters.sql import parse_sql
 
 PARSERS: dict[str, Callable[[str], Filter]] = {"sql": parse_sql, "padres": parse_padres}
 CPU_SECONDS_MAX = 0.050

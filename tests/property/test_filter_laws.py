@@ -7,9 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from octopis.filters import covers, parse_filter
-from octopis.filters.spread import spread
-from octopis.filters.tree import conjunction, truth
+from octopis.core.filters import covers, parse_filter
+from octopis.core.filters.tree import conjunction, spread, truth
 from support.conditions import (
     CONDITION,
     NOTIFICATIONS,

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from octopis.filters import Filter, parse_filter
-from octopis.matching import BitsetIndex, LinearIndex, bitset, block
-from octopis.matching.block import Block
+from octopis.core.filters import Filter, parse_filter
+from octopis.core.matching import BitsetIndex, LinearIndex, bitset, block
+from octopis.core.matching.block import Block
 from support.author import COMPARATORS, Attributes, Author
 
 

@@ -5,7 +5,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from octopis.filters.like import parse_like
+from octopis.core.filters.like import parse_like
 
 
 def is_like(text: str, pattern: str) -> bool:

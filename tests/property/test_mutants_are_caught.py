@@ -11,9 +11,9 @@ from random import Random
 
 import pytest
 
-from octopis.model import BrokerId, ClusterBitVector
-from octopis.routing import Algorithm, Broker, Entry, Reason, Routed, Subscribe, Subscription
-from octopis.topology import SCOT, LinkKind
+from octopis.core.model import BrokerId, ClusterBitVector
+from octopis.core.routing import Algorithm, Broker, Entry, Reason, Routed, Subscribe, Subscription
+from octopis.core.topology import SCOT, LinkKind
 from support.checks import check_all
 from support.scenarios import Scenario, play, random_overlay, random_scenario
 

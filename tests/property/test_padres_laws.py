@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from octopis.core.filters import Filter, attr, parse_filter, print_filter
 from octopis.errors import InvalidFilter
-from octopis.filters import Filter, attr, parse_filter, print_filter
 from support.conditions import (
     COMPARATORS,
     CONDITION,

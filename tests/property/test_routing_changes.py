@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from octopis.filters import Filter
-from octopis.matching import BitsetIndex, LinearIndex
-from octopis.model import BrokerId, Notification
-from octopis.routing import Algorithm, Subscribe
-from octopis.topology import SCOT
+from octopis.core.filters import Filter
+from octopis.core.matching import BitsetIndex, LinearIndex
+from octopis.core.model import BrokerId, Notification
+from octopis.core.routing import Algorithm, Subscribe
+from octopis.core.topology import SCOT
 from support.network import Network
 from support.scenarios import (
     FILTERS,

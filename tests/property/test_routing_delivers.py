@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from octopis.matching import BitsetIndex
-from octopis.routing import Algorithm, Reason
+from octopis.core.matching import BitsetIndex
+from octopis.core.routing import Algorithm, Reason
 from support.checks import check_all
 from support.scenarios import play, random_overlay, random_scenario
 

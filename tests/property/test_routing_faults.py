@@ -14,8 +14,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from octopis.model import BrokerId, Notification
-from octopis.routing import Algorithm
+from octopis.core.model import BrokerId, Notification
+from octopis.core.routing import Algorithm
 from support.faults import check_as_if_nothing_had_been, restore_everything
 from support.network import Network
 from support.scenarios import FILTERS, Subscriber, deliveries, random_overlay

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from octopis.filters import Filter
-from octopis.model import BrokerId
-from octopis.routing import Algorithm
-from octopis.topology import SCOT, AcyclicFactor, ConnectivityFactor
+from octopis.core.filters import Filter
+from octopis.core.model import BrokerId
+from octopis.core.routing import Algorithm
+from octopis.core.topology import SCOT, AcyclicFactor, ConnectivityFactor
 from support.faults import check_as_if_nothing_had_been, faultless, restore_everything, tables
 from support.network import Network
 from support.scenarios import FILTERS, Subscriber

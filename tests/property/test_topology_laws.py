@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from octopis.errors import AmbiguousLabel, CycleFound, DoubledEdge, NotConnected
-from octopis.model import BrokerId
-from octopis.model.broker_id import check_region_label
-from octopis.topology import (
+from octopis.core.model import BrokerId
+from octopis.core.model.broker_id import check_region_label
+from octopis.core.topology import (
     SCOT,
     AcyclicFactor,
     ConnectivityFactor,
@@ -19,11 +18,11 @@ from octopis.topology import (
     NamedTopology,
     format_topology,
     grow,
-    lay_out,
     parse_topology,
     plan,
 )
-from octopis.topology.column_order import column_order
+from octopis.errors import AmbiguousLabel, CycleFound, DoubledEdge, NotConnected
+from octopis.explain.layout import column_order, lay_out
 
 
 def is_plain(label: str) -> bool:

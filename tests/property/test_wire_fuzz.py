@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from octopis.core.routing.messages import Message
+from octopis.core.wire.client import decode_from_client, decode_to_client
+from octopis.core.wire.control import decode_control
+from octopis.core.wire.frames import Frame, FrameDecoder, Kind
+from octopis.core.wire.greeting import decode_answer, decode_hello
+from octopis.core.wire.link import LinkDecoder, encode_message, frames_of
+from octopis.core.wire.published import decode_checked
 from octopis.errors import InvalidNotification, OctopisError, ProtocolError
-from octopis.routing.messages import Message
-from octopis.wire.client import decode_from_client, decode_to_client
-from octopis.wire.control import decode_control
-from octopis.wire.frames import Frame, FrameDecoder, Kind
-from octopis.wire.greeting import decode_answer, decode_hello
-from octopis.wire.link import LinkDecoder, encode_message, frames_of
-from octopis.wire.published import decode_checked
 from support.wire_strategies import messages
 
 DECODERS: list[Callable[[Frame], object]] = [

@@ -5,8 +5,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from octopis.routing.messages import Routed
-from octopis.wire.client import (
+from octopis.core.routing.messages import Routed
+from octopis.core.wire.client import (
     AnswerItem,
     Consumed,
     GapNotice,
@@ -21,7 +21,7 @@ from octopis.wire.client import (
     encode_publish,
     encode_request,
 )
-from octopis.wire.control import (
+from octopis.core.wire.control import (
     Goodbye,
     Notice,
     Ping,
@@ -31,8 +31,8 @@ from octopis.wire.control import (
     decode_control,
     encode_control,
 )
-from octopis.wire.frames import Frame, FrameDecoder, Kind, encode_items
-from octopis.wire.greeting import (
+from octopis.core.wire.frames import Frame, FrameDecoder, Kind, encode_items
+from octopis.core.wire.greeting import (
     BrokerHello,
     ClientHello,
     Welcome,
@@ -42,9 +42,9 @@ from octopis.wire.greeting import (
     encode_refusal,
     encode_welcome,
 )
-from octopis.wire.link import LinkDecoder, encode_message, frames_of
-from octopis.wire.published import Published, decode_checked
-from octopis.wire.refusals import Refusal
+from octopis.core.wire.link import LinkDecoder, encode_message, frames_of
+from octopis.core.wire.published import Published, decode_checked
+from octopis.core.wire.refusals import Refusal
 from support.wire_strategies import (
     attributes,
     broker_ids,

@@ -15,15 +15,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from octopis.matching import BitsetIndex, LinearIndex
-from octopis.routing import Algorithm
+from octopis.core.matching import BitsetIndex, LinearIndex
+from octopis.core.routing import Algorithm
+from octopis.core.topology import from_catalogue
+from octopis.scenario.costs import profile_named
+from octopis.scenario.document import RoutingOptions
+from octopis.scenario.example import Plan, write_example
+from octopis.scenario.folder import Scenario, read_scenario
 from octopis.simulator.run import run
-from octopis.topology import from_catalogue
 from octopis.trace import Level, RunSummary
-from octopis.workload.costs import profile_named
-from octopis.workload.example import Plan, write_example
-from octopis.workload.folder import Scenario, read_scenario
-from octopis.workload.scenario import RoutingOptions
 
 LEVELS = {Algorithm.BID: Level.DELIVERIES, Algorithm.SNR: Level.FULL, Algorithm.DNR: Level.FULL}
 HIGH_RATE = "hrp"

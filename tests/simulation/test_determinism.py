@@ -12,12 +12,12 @@ from support.simulations import digests
 RUN_ALL = """
 import sys
 from pathlib import Path
-from octopis.routing import Algorithm
+from octopis.core.routing import Algorithm
 from octopis.simulator.run import run
 from octopis.trace import Level
-from octopis.workload.example import Plan, write_example
-from octopis.workload.folder import read_scenario
-from octopis.workload.scenario import CutLink, RoutingOptions, SlowLink
+from octopis.scenario.example import Plan, write_example
+from octopis.scenario.folder import read_scenario
+from octopis.scenario.document import CutLink, RoutingOptions, SlowLink
 
 root = Path(sys.argv[1])
 SLOW = SlowLink("b,0", "b,1", 200.0, 2000.0, 20000.0)

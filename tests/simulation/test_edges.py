@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from octopis.core.routing import Algorithm
 from octopis.errors import LawViolated, OperationFailed
-from octopis.routing import Algorithm
-from octopis.simulator.audience import Flight
-from octopis.simulator.copies import Copy
+from octopis.scenario.document import CutLink, QueueOptions
+from octopis.simulator.audience import Copy, Flight
 from octopis.simulator.kernel import Kernel
 from octopis.simulator.network import Output
 from octopis.simulator.run import run
 from octopis.trace import Level, read_summary
-from octopis.workload.scenario import CutLink, QueueOptions
 from support.overlays import C0
 from support.simulations import (
     MS,

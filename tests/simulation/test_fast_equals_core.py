@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from octopis.routing import Algorithm
+from octopis.core.routing import Algorithm
 from octopis.simulator.run import run
 from octopis.trace import Level, RunSummary
 from support.simulations import (

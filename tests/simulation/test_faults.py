@@ -7,11 +7,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from octopis.core.routing import Algorithm
 from octopis.errors import OperationFailed
-from octopis.routing import Algorithm
+from octopis.scenario.document import CutLink, Policy, QueueOptions, SlowLink
 from octopis.simulator.run import run
 from octopis.trace import Level, read_summary
-from octopis.workload.scenario import CutLink, Policy, QueueOptions, SlowLink
 from support.simulations import (
     MS,
     Publishes,

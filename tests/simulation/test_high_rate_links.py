@@ -6,13 +6,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from octopis.routing import Algorithm
+from octopis.core.routing import Algorithm
+from octopis.scenario.document import RoutingOptions
+from octopis.scenario.example import write_example
+from octopis.scenario.folder import Scenario, read_scenario
+from octopis.scenario.plan import Plan
 from octopis.simulator.run import run
 from octopis.trace import Level
-from octopis.workload.example import write_example
-from octopis.workload.folder import Scenario, read_scenario
-from octopis.workload.plan import Plan
-from octopis.workload.scenario import RoutingOptions
 
 
 @pytest.fixture(scope="module")

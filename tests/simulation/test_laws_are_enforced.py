@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from octopis.core.filters.operands import Attributes
+from octopis.core.matching import BitsetIndex
+from octopis.core.model import BrokerId
+from octopis.core.routing import Algorithm, Broker, Deliver, Effect, Message, Reason, Routed
+from octopis.core.routing.messages import Subscribe
 from octopis.errors import LawViolated
-from octopis.filters.operands import Attributes
-from octopis.matching import BitsetIndex
-from octopis.model import BrokerId
-from octopis.routing import Algorithm, Broker, Deliver, Effect, Message, Reason, Routed
-from octopis.routing.messages import Subscribe
-from octopis.simulator.audience import Flight
-from octopis.simulator.copies import Copy, Spread
+from octopis.scenario.folder import read_scenario
+from octopis.simulator.audience import Copy, Flight, Spread
 from octopis.simulator.core import InFlight
 from octopis.simulator.identified import IdentifiedNotifying
 from octopis.simulator.kernel import Kernel
@@ -31,7 +31,6 @@ from octopis.simulator.run import run
 from octopis.simulator.static import StaticNotifying
 from octopis.simulator.subscribing import FloodSubscribing, TwoStepSubscribing
 from octopis.trace import Level, read_summary
-from octopis.workload.folder import read_scenario
 from support.overlays import A0, A1, A2, B0, B1, B2, C0, C1, C2
 from support.simulations import MS, Publishes, Setup, Subscribes, written
 

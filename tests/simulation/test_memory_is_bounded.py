@@ -6,18 +6,17 @@ from weakref import WeakSet
 
 import pytest
 
-from octopis.routing import Algorithm
+from octopis.core.routing import Algorithm
+from octopis.scenario.document import SlowLink
+from octopis.scenario.publications import BATCH
 from octopis.simulator import simulation as simulation_module
-from octopis.simulator.audience import Audience, Flight
-from octopis.simulator.copies import Copy
+from octopis.simulator.audience import Audience, Copy, Flight
 from octopis.simulator.kernel import Kernel
 from octopis.simulator.ledger import Ledger
 from octopis.simulator.network import Output, Station
 from octopis.simulator.run import run
 from octopis.simulator.subscribing import FloodSubscribing
 from octopis.trace import Level
-from octopis.workload.publications import BATCH
-from octopis.workload.scenario import SlowLink
 from support.simulations import MS, Publishes, Setup, Subscribes, simulated, written
 
 SHORT, LONG = 4 * BATCH, 16 * BATCH

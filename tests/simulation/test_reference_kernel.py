@@ -20,13 +20,13 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from octopis.filters import parse_filter
-from octopis.model import BrokerId
-from octopis.routing import Algorithm
+from octopis.core.filters import parse_filter
+from octopis.core.model import BrokerId
+from octopis.core.routing import Algorithm
+from octopis.core.topology import LinkKind
+from octopis.scenario.document import SlowLink
 from octopis.simulator.run import run
-from octopis.topology import LinkKind
 from octopis.trace import Level
-from octopis.workload.scenario import SlowLink
 from support.simulations import MS, Setup, on_disk, random_setup, rows
 
 RANDOMS = st.randoms(use_true_random=False)

@@ -6,8 +6,8 @@ its tables.
 
 from collections import Counter
 
-from octopis.model import BrokerId, ClusterBitVector
-from octopis.routing import Algorithm, Enqueue, Reason, Routed
+from octopis.core.model import BrokerId, ClusterBitVector
+from octopis.core.routing import Algorithm, Enqueue, Reason, Routed
 from support.network import Network, Step
 from support.scenarios import Scenario, deliveries, routes
 

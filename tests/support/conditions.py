@@ -13,8 +13,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from octopis.filters import Filter, attr
-from octopis.filters.tree import ALWAYS
+from octopis.core.filters import Filter, attr
+from octopis.core.filters.tree import ALWAYS
 
 Drawn = Any
 """A drawn condition or operand: (what it is, its parts ...)."""

@@ -14,9 +14,9 @@ from octopis.evaluation.experiments import SIZES, Size, Sizes
 from octopis.evaluation.folders import claim_folder
 from octopis.evaluation.report import Report
 from octopis.evaluation.sensitivity import VARIATIONS
+from octopis.scenario.costs import Profile
+from octopis.scenario.plan import Plan
 from octopis.version import __version__
-from octopis.workload.costs import Profile
-from octopis.workload.plan import Plan
 from support.measures import PAPER, request
 
 TINY = Sizes(

@@ -1,9 +1,9 @@
 """Faults end when all links are up again: then nobody can tell that there were any."""
 
-from octopis.filters import Filter
-from octopis.model import BrokerId, Notification
-from octopis.routing import Algorithm
-from octopis.topology import SCOT
+from octopis.core.filters import Filter
+from octopis.core.model import BrokerId, Notification
+from octopis.core.routing import Algorithm
+from octopis.core.topology import SCOT
 from support.checks import check_next_hops_lead_to_hosts
 from support.network import Network
 from support.scenarios import Scenario, Subscriber, deliveries

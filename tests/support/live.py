@@ -9,15 +9,15 @@ from typing import Any
 
 import uvloop
 
-from octopis.live.broker import LiveBroker
-from octopis.live.client import Client, connect
-from octopis.live.configuration import Limits, OverlayConfiguration
-from octopis.live.deployment import running
-from octopis.model import BrokerId
-from octopis.routing import Algorithm
-from octopis.topology import SCOT, AcyclicFactor, ConnectivityFactor
-from octopis.wire.frames import Frame, FrameDecoder
-from octopis.wire.greeting import ClientHello, encode_hello
+from octopis.broker.broker import LiveBroker
+from octopis.broker.settings import Limits, OverlayConfiguration
+from octopis.client.client import Client, connect
+from octopis.core.model import BrokerId
+from octopis.core.routing import Algorithm
+from octopis.core.topology import SCOT, AcyclicFactor, ConnectivityFactor
+from octopis.core.wire.frames import Frame, FrameDecoder
+from octopis.core.wire.greeting import ClientHello, encode_hello
+from octopis.overlay.deployment import running
 
 LIMITS = Limits(redial_s_max=0.1, drain_s=1.0, sync_s=5.0, notice_renewal_s=0.3)
 Brokers = dict[BrokerId, LiveBroker]

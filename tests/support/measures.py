@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from octopis.core.routing import Algorithm
 from octopis.evaluation import experiments, sensitivity
 from octopis.evaluation.experiments import Point, Size
 from octopis.evaluation.folders import Request
 from octopis.evaluation.measures import Measure, Measures, Series
-from octopis.routing import Algorithm
-from octopis.workload.costs import profile_named
+from octopis.scenario.costs import profile_named
 
 PAPER = profile_named("paper")
 CALM = Series([1.0, 2.0, 3.0], [0.5, 0.5, 0.5])

@@ -9,12 +9,21 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
 
+from octopis.core.filters import Filter
+from octopis.core.matching import LinearIndex
+from octopis.core.model import BrokerId, Notification
+from octopis.core.routing import (
+    Algorithm,
+    Answer,
+    Broker,
+    Deliver,
+    Effect,
+    Enqueue,
+    Message,
+    Reason,
+)
+from octopis.core.topology import SCOT
 from octopis.errors import OctopisError
-from octopis.filters import Filter
-from octopis.matching import LinearIndex
-from octopis.model import BrokerId, Notification
-from octopis.routing import Algorithm, Answer, Broker, Deliver, Effect, Enqueue, Message, Reason
-from octopis.topology import SCOT
 
 Link = tuple[BrokerId, BrokerId]
 """A direction of a link: from broker, to broker."""

@@ -1,8 +1,8 @@
 """Brokers and links in tests, written as in the paper: "a,0>b,0 b,0>c,0"."""
 
-from octopis.filters import parse_filter
-from octopis.model import BrokerId
-from octopis.routing.question import Direction, Subscriber
+from octopis.core.filters import parse_filter
+from octopis.core.model import BrokerId
+from octopis.explain.question import Direction, Subscriber
 
 
 def broker(text: str) -> BrokerId:

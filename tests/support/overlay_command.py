@@ -14,7 +14,7 @@ from typing import Any
 
 import uvloop
 
-from octopis.live.overlay_status import Statuses, ask_all
+from octopis.overlay.status import Statuses, ask_all
 
 OCTOPIS = str(Path(sys.executable).with_name("octopis"))
 SMALL = """

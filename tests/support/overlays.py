@@ -1,8 +1,8 @@
 """Small overlays and notifications that many tests use."""
 
-from octopis.model import BrokerId, Notification
-from octopis.routing import Effect, Enqueue, Message
-from octopis.topology import SCOT, AcyclicFactor, ConnectivityFactor
+from octopis.core.model import BrokerId, Notification
+from octopis.core.routing import Effect, Enqueue, Message
+from octopis.core.topology import SCOT, AcyclicFactor, ConnectivityFactor
 
 CHAIN = SCOT(AcyclicFactor.from_edges([("a", "b"), ("b", "c")]), ConnectivityFactor.complete(3))
 """Regions a - b - c, clusters 0, 1 and 2."""

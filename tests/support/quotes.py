@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from octopis.workload.stock import SYMBOLS, daily_quotes
+from octopis.scenario.stock import SYMBOLS, daily_quotes
 
 HEADER = "Date,Symbol,Open,High,Low,Close,Volume"
 

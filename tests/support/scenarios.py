@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from octopis.filters import Filter, parse_filter
-from octopis.matching import LinearIndex
-from octopis.model import BrokerId, Notification
-from octopis.routing import Algorithm, Broker, Routed
-from octopis.routing.table import IndexFactory
-from octopis.topology import SCOT, AcyclicFactor, ConnectivityFactor
+from octopis.core.filters import Filter, parse_filter
+from octopis.core.matching import LinearIndex
+from octopis.core.model import BrokerId, Notification
+from octopis.core.routing import Algorithm, Broker, Routed
+from octopis.core.routing.table import IndexFactory
+from octopis.core.topology import SCOT, AcyclicFactor, ConnectivityFactor
 from support.network import Network
 
 FILTERS = tuple(

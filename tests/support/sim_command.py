@@ -3,8 +3,8 @@
 from collections import Counter
 from pathlib import Path
 
+from octopis.scenario.folder import Scenario
 from octopis.trace import RunSummary
-from octopis.workload.folder import Scenario
 from support.simulations import Row, rows
 
 SMALL = ("--subscribers", "30", "--publishers", "3", "--notifications", "20")

@@ -18,17 +18,23 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from octopis.filters import print_filter
-from octopis.routing import Algorithm
+from octopis.core.filters import print_filter
+from octopis.core.routing import Algorithm
+from octopis.core.topology import SCOT, NamedTopology
+from octopis.scenario.costs import Costs, Profile
+from octopis.scenario.document import (
+    CutLink,
+    Heading,
+    QueueOptions,
+    RoutingOptions,
+    SlowLink,
+    format_scenario,
+)
+from octopis.scenario.folder import Scenario, read_scenario, write_scenario
+from octopis.scenario.tables import PUBLISHERS, SUBSCRIPTIONS
 from octopis.simulator.run import run
 from octopis.simulator.simulation import Simulation
-from octopis.topology import SCOT, NamedTopology
 from octopis.trace import Level, RunSummary, TraceWriter
-from octopis.workload.costs import Costs, Profile
-from octopis.workload.folder import Scenario, read_scenario, write_scenario
-from octopis.workload.scenario import CutLink, Heading, QueueOptions, RoutingOptions, SlowLink
-from octopis.workload.tables import PUBLISHERS, SUBSCRIPTIONS
-from octopis.workload.text import format_scenario
 from support.overlays import CHAIN
 from support.scenarios import FILTERS, random_overlay
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from octopis.live.supervisor import OverlayOrder
+from octopis.overlay.supervisor import OverlayOrder
 from support.overlay_command import SMALL
 
 

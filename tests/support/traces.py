@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from octopis.routing import Algorithm
+from octopis.core.routing import Algorithm
+from octopis.scenario.document import RoutingOptions
+from octopis.scenario.example import Plan, write_example
+from octopis.scenario.folder import read_scenario
 from octopis.simulator.run import run
 from octopis.trace import Level
-from octopis.workload.example import Plan, write_example
-from octopis.workload.folder import read_scenario
-from octopis.workload.scenario import RoutingOptions
 
 
 def small_plan(seed: int = 1, **changes: int) -> Plan:

@@ -2,9 +2,9 @@
 
 from hypothesis import strategies as st
 
-from octopis.filters import parse_filter
-from octopis.model import BrokerId, ClusterBitVector
-from octopis.routing.messages import (
+from octopis.core.filters import parse_filter
+from octopis.core.model import BrokerId, ClusterBitVector
+from octopis.core.routing.messages import (
     Flooded,
     Hello,
     HostState,
@@ -15,7 +15,7 @@ from octopis.routing.messages import (
     Subscription,
     Unsubscribe,
 )
-from octopis.wire.published import decode_published, encode_published
+from octopis.core.wire.published import decode_published, encode_published
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 counts = st.integers(0, 2**63 - 1)

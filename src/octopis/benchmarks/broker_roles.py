@@ -16,13 +16,13 @@ import msgspec
 import uvloop
 
 import octopis
+from octopis.broker.settings import OverlayConfiguration
+from octopis.client.address import Address
+from octopis.core.routing import Algorithm
+from octopis.core.topology import SCOT, AcyclicFactor, ConnectivityFactor, from_catalogue
 from octopis.errors import OperationFailed
-from octopis.live.address import Address
-from octopis.live.configuration import OverlayConfiguration
-from octopis.live.deployment import run
-from octopis.routing import Algorithm
-from octopis.topology import SCOT, AcyclicFactor, ConnectivityFactor, from_catalogue
-from octopis.workload.stock import StockWorkload
+from octopis.overlay.deployment import run
+from octopis.scenario.stock import StockWorkload
 
 END = {"end": True}
 """Published last, so that the subscriber knows that everything has come."""

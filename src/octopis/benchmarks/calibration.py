@@ -9,15 +9,15 @@ import msgspec
 
 from octopis.benchmarks import routing
 from octopis.benchmarks.matching import in_batches, per_notification
-from octopis.evaluation.machine import describe
-from octopis.filters.python import attr
-from octopis.matching import BitsetIndex
-from octopis.model import BrokerId, Notification, Value
-from octopis.routing import Algorithm, Broker, Routed, Subscription
-from octopis.routing.messages import Flooded
-from octopis.topology import SCOT, from_catalogue
-from octopis.workload.costs import Profile, profile_named
-from octopis.workload.stock import StockWorkload
+from octopis.core.filters.python import attr
+from octopis.core.matching import BitsetIndex
+from octopis.core.model import BrokerId, Notification, Value
+from octopis.core.routing import Algorithm, Broker, Routed, Subscription
+from octopis.core.routing.messages import Flooded
+from octopis.core.topology import SCOT, from_catalogue
+from octopis.report.machine import describe
+from octopis.scenario.costs import Profile, profile_named
+from octopis.scenario.stock import StockWorkload
 
 FEW, MANY = 1_000, 10_000
 BATCH = 64

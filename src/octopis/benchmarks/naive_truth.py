@@ -4,9 +4,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from octopis.benchmarks.brute_force import bounds
+from octopis.benchmarks.matching import bounds
 from octopis.pipeline.schemas import PAIRS, QUOTES
-from octopis.workload.tables import Subscriber
+from octopis.scenario.tables import Subscriber
 
 _KINDS = {"string": pa.string(), "double": pa.float64(), "bigint": pa.int64()}
 

@@ -9,30 +9,30 @@ from tempfile import TemporaryDirectory
 
 from pyspark.sql import SparkSession
 
+from octopis.benchmarks.child import worker_memory
 from octopis.benchmarks.made_trace import write_made_trace
 from octopis.benchmarks.naive_truth import naive_pairs
-from octopis.benchmarks.worker_memory import worker_memory
-from octopis.pipeline.build import build
-from octopis.pipeline.ingest import ingest, ingest_synthetic, read_quotes
-from octopis.pipeline.results import write_results
-from octopis.pipeline.runs import Run, RunTable
-from octopis.pipeline.session import open_spark
-from octopis.pipeline.sweep import sweep
-from octopis.pipeline.synthetic import DAYS
-from octopis.pipeline.truth import (
+from octopis.core.routing import Algorithm
+from octopis.core.topology import from_catalogue
+from octopis.pipeline.ingest.ingest import ingest, ingest_synthetic, read_quotes
+from octopis.pipeline.ingest.synthetic import DAYS
+from octopis.pipeline.results.results import write_results
+from octopis.pipeline.runs.runs import Run, RunTable
+from octopis.pipeline.runs.sweep import sweep
+from octopis.pipeline.scenarios.build import build
+from octopis.pipeline.scenarios.truth import (
     PAIRS_TABLE,
     Oracle,
     read_notifications,
     write_pairs,
     write_truth,
 )
-from octopis.routing import Algorithm
-from octopis.topology import from_catalogue
+from octopis.pipeline.spark.session import open_spark
+from octopis.scenario.document import RoutingOptions
+from octopis.scenario.folder import read_scenario
+from octopis.scenario.plan import Plan
+from octopis.scenario.stock import daily_quotes
 from octopis.trace import Level
-from octopis.workload.folder import read_scenario
-from octopis.workload.plan import Plan
-from octopis.workload.scenario import RoutingOptions
-from octopis.workload.stock import daily_quotes
 
 MASTER = "local[2]"
 SUBSCRIPTIONS = 10_000

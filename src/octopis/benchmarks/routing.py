@@ -7,10 +7,10 @@ from statistics import median
 
 import numpy as np
 
-from octopis.model import BrokerId, ClusterBitVector, Notification
-from octopis.routing import Algorithm, Broker, Effect, Enqueue, Routed, Subscribe, Subscription
-from octopis.topology import SCOT, from_catalogue
-from octopis.workload.stock import StockWorkload
+from octopis.core.model import BrokerId, ClusterBitVector, Notification
+from octopis.core.routing import Algorithm, Broker, Effect, Enqueue, Routed, Subscribe, Subscription
+from octopis.core.topology import SCOT, from_catalogue
+from octopis.scenario.stock import StockWorkload
 
 BATCH = 64
 BATCHES = 60

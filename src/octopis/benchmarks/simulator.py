@@ -10,15 +10,15 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from octopis.benchmarks.child import run_child
-from octopis.evaluation.machine import memory_peak_mb
-from octopis.routing import Algorithm
+from octopis.core.routing import Algorithm
+from octopis.core.topology import NamedTopology, from_catalogue
+from octopis.core.topology.planner import grow
+from octopis.report.machine import memory_peak_mb
+from octopis.scenario.document import RoutingOptions
+from octopis.scenario.example import Plan, write_example
+from octopis.scenario.folder import read_scenario
 from octopis.simulator.run import run as run_scenario
-from octopis.topology import NamedTopology, from_catalogue
-from octopis.topology.planner import grow
 from octopis.trace import Level
-from octopis.workload.example import Plan, write_example
-from octopis.workload.folder import read_scenario
-from octopis.workload.scenario import RoutingOptions
 
 
 @dataclass(frozen=True, slots=True)

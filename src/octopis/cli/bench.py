@@ -7,18 +7,11 @@ from typing import Annotated
 
 import typer
 
-from octopis.benchmarks import (
-    broker,
-    calibration,
-    matching,
-    pipeline,
-    routing,
-    simulator,
-)
+from octopis.benchmarks import broker, calibration, matching, pipeline, routing, simulator
 from octopis.cli import output
 from octopis.errors import InvalidConfiguration
-from octopis.evaluation import machine
-from octopis.workload.costs import format_profile
+from octopis.report import machine
+from octopis.scenario.costs import format_profile
 
 app = typer.Typer(
     help="Measure OctopiS on this machine: matching, routing, simulator, broker, pipeline.",

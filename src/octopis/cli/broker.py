@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
+from octopis.broker.tracing import TraceOptions
 from octopis.cli.overlay import LevelOption, TraceOption
 from octopis.cli.overlay_options import AlgorithmOption, configured_overlay
 from octopis.errors import InvalidConfiguration
-from octopis.live.deployment import Addresses, run
-from octopis.live.overlay_process import LOG_FORMAT
-from octopis.live.tracing import TraceOptions
+from octopis.overlay.deployment import Addresses, run
+from octopis.overlay.process import LOG_FORMAT
 from octopis.trace import Level
 
 app = typer.Typer(help="One broker of an overlay, in the foreground.", no_args_is_help=True)

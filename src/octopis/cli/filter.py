@@ -9,11 +9,10 @@ from rich.markup import escape
 from rich.tree import Tree
 
 from octopis.cli import output
-from octopis.cli.attributes import parse_attributes
-from octopis.filters import DIALECTS, Explanation, Filter, covers, explain, parse_filter
-from octopis.filters import print_filter as print_in
-from octopis.filters.spread import spread
-from octopis.filters.tree import terms_of
+from octopis.cli.notifications import parse_attributes
+from octopis.core.filters import DIALECTS, Explanation, Filter, covers, explain, parse_filter
+from octopis.core.filters import print_filter as print_in
+from octopis.core.filters.tree import spread, terms_of
 
 app = typer.Typer(help="Subscriptions: check, explain, covers, convert.", no_args_is_help=True)
 

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from octopis.cli import output
-from octopis.routing import Algorithm
-from octopis.workload.costs import Profile, parse_profile, profile_named
+from octopis.core.routing import Algorithm
+from octopis.scenario.costs import Profile, parse_profile, profile_named
 
 Topology = Annotated[str, typer.Option(help="A name from `octopis topology list`, or a TOML file.")]
 HowToRoute = Annotated[Algorithm, typer.Option("--algorithm", help="How brokers route.")]

@@ -27,16 +27,14 @@ from octopis.cli.overlay_options import (
 from octopis.cli.overlay_output import counting_bar, print_played, print_started, print_status
 from octopis.cli.sim import ScenarioArgument
 from octopis.errors import InvalidConfiguration, OperationFailed
-from octopis.live.detached import start_detached
-from octopis.live.document import PORT_MAX
-from octopis.live.document_text import format_overlay
-from octopis.live.overlay_status import ask_all, totals
-from octopis.live.playing import Play
-from octopis.live.spread import cores
-from octopis.live.state import OverlayState, find, is_running
-from octopis.live.supervisor import OverlayOrder, Supervisor
+from octopis.overlay.detached import start_detached
+from octopis.overlay.player import Play
+from octopis.overlay.registry import OverlayState, find, is_running
+from octopis.overlay.settings import PORT_MAX, format_overlay
+from octopis.overlay.status import ask_all, totals
+from octopis.overlay.supervisor import OverlayOrder, Supervisor, cores
+from octopis.scenario.folder import read_scenario
 from octopis.trace import Level
-from octopis.workload.folder import read_scenario
 
 app = typer.Typer(
     help="Live overlays on this machine: up, status, down, play, config.", no_args_is_help=True

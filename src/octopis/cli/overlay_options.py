@@ -8,13 +8,12 @@ import typer
 
 from octopis.cli import output
 from octopis.cli.topology import load
+from octopis.client.address import DEFAULT_PORT
+from octopis.core.routing import Algorithm
+from octopis.core.topology import format_topology
 from octopis.errors import InvalidConfiguration
-from octopis.live.client_address import DEFAULT_PORT
-from octopis.live.document import NamedOverlay
-from octopis.live.overrides import configured
-from octopis.live.state import find, overlays, state_base
-from octopis.routing import Algorithm
-from octopis.topology import format_topology
+from octopis.overlay.registry import find, overlays, state_base
+from octopis.overlay.settings import NamedOverlay, configured
 
 TopologyOption = Annotated[
     str | None,

@@ -11,9 +11,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
 from rich.progress import Progress as Bar
 
 from octopis.cli import output
-from octopis.live.overlay_status import Statuses, totals
-from octopis.live.playing import Played, Progress
-from octopis.live.state import OverlayState
+from octopis.overlay.player import Played, Progress
+from octopis.overlay.registry import OverlayState
+from octopis.overlay.status import Statuses, totals
 
 _FEW = 30
 _BROKER_COLUMNS = (

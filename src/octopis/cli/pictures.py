@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from octopis.core.topology import NamedTopology
 from octopis.errors import InvalidConfiguration
-from octopis.evaluation import picture_files
-from octopis.evaluation.picture_files import ENDINGS
-from octopis.topology import NamedTopology, draw
+from octopis.explain.pictures import draw
+from octopis.report import pictures as picture_files
+from octopis.report.pictures import ENDINGS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

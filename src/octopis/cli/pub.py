@@ -11,14 +11,12 @@ import typer
 import uvloop
 
 from octopis.cli import output
-from octopis.cli.attributes import parse_attributes
-from octopis.cli.input_lines import line_batches
-from octopis.cli.json_lines import parse_line
+from octopis.cli.notifications import line_batches, parse_attributes, parse_line
 from octopis.cli.overlay_options import StateOption, default_url
+from octopis.client.client import Client
+from octopis.client.publishing import Publication
+from octopis.core.model import Value
 from octopis.errors import ConnectionFailed, InvalidConfiguration, InvalidNotification, OctopisError
-from octopis.live.client import Client
-from octopis.live.publishing import Publication
-from octopis.model import Value
 
 _SCHEME = "octopis://"
 _PROGRESS_S = 0.5

@@ -20,12 +20,12 @@ from msgspec import Struct
 
 from octopis.cli import output
 from octopis.cli.topology import load
+from octopis.core.filters import parse_filter
+from octopis.core.model import Notification, Value
+from octopis.core.toml import decode
+from octopis.core.topology import SCOT, NamedTopology
 from octopis.errors import InvalidConfiguration, InvalidFilter, InvalidInput, InvalidSubscription
-from octopis.filters import parse_filter
-from octopis.model import Notification, Value
-from octopis.routing.question import Direction, Question, Subscriber
-from octopis.topology import SCOT, NamedTopology
-from octopis.topology.toml_text import decode
+from octopis.explain.question import Direction, Question, Subscriber
 
 # Clusters come last in brokers, and neither part has a comma: so nothing here can be misread.
 _BROKER = r"\s*(B\s*\([^()]*\)|[^,]*,\s*[^,:>=\s]*?)\s*"

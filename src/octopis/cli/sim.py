@@ -1,25 +1,125 @@
-"""`octopis sim`: run overlays in virtual time."""
+"""`octopis sim`: run overlays in virtual time.
+
+How simulated runs are shown: a progress bar, the summary, and the moments before a violation.
+"""
 
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from octopis.cli import options, output
-from octopis.cli.sim_output import print_moments, print_summary, progress_bar
 from octopis.cli.topology import load
+from octopis.core.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
 from octopis.errors import InvalidConfiguration, LawViolated
-from octopis.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
+from octopis.scenario.document import CutLink, QueueOptions, RoutingOptions, SlowLink
+from octopis.scenario.example import Plan, write_example
+from octopis.scenario.folder import Scenario, read_scenario
+from octopis.simulator.ledger import Progress as Told
 from octopis.simulator.replay import moments_before, read_evidence
 from octopis.simulator.run import run
-from octopis.trace import Level
-from octopis.workload.example import Plan, write_example
-from octopis.workload.folder import Scenario, read_scenario
-from octopis.workload.scenario import CutLink, QueueOptions, RoutingOptions, SlowLink
+from octopis.trace import Level, RunSummary
+
+
+@contextmanager
+def progress_bar() -> Iterator[Told]:
+    """Show how far a run is, on standard error, where that is a terminal."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TextColumn("virtual {task.fields[virtual]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def told(phase: str, done: int, total: int, now_ns: int) -> None:
+            if phase not in tasks:
+                tasks[phase] = bar.add_task(phase, total=total, rate="", virtual="")
+            task = bar.tasks[tasks[phase]]
+            rate = f"{task.speed:,.0f}/s" if task.speed else ""
+            virtual = f"{now_ns / 1e9:,.1f} s"
+            bar.update(tasks[phase], completed=done, rate=rate, virtual=virtual)
+
+        yield told
+
+
+def print_summary(summary: RunSummary, folder: Path) -> None:
+    """Print how a run went."""
+    duration_s = max(0, summary.end_ns - summary.begin_ns) / 1e9
+    facts: list[tuple[str, object]] = [
+        ("algorithm", summary.algorithm),
+        ("brokers", summary.brokers),
+        ("subscriptions", summary.subscriptions),
+        ("notifications", summary.notifications),
+        ("deliveries", summary.deliveries),
+        ("deliveries lost", summary.deliveries_lost),
+        ("subscription IMs", summary.subscription_ims),
+        ("... of which duplicates", summary.subscription_duplicates),
+        ("notification IMs", summary.notification_ims),
+        ("longest queue (messages)", summary.queue_length_max),
+        ("longest wait for a broker", f"{summary.input_wait_max_ns / 1e6:,.3f} ms"),
+        ("virtual time", f"{duration_s:,.3f} s from the first notification due to the last copy"),
+    ]
+    if summary.dnr_cases:
+        cases = ", ".join(f"{name}: {count:,}" for name, count in summary.dnr_cases.items())
+        facts.append(("cases of dynamic routing", cases))
+    if summary.sync_ims:
+        facts.append(("IMs of links that came back", summary.sync_ims))
+    output.print_facts(f"{summary.scenario}, seed {summary.seed}", facts)
+    for bound in summary.queue_bounds:
+        output.say(
+            f"The queue from {bound.source} to {bound.target} reached its bound at "
+            f"{bound.first_ns / 1e9:,.3f} s of virtual time; messages lost by {bound.policy}: "
+            f"{bound.dropped:,}."
+        )
+    output.say(f"Trace: {folder}")
+
+
+def print_moments(violation: str, messages: list[dict[str, Any]]) -> None:
+    """Print the messages just before a violation."""
+    output.say(violation)
+    columns = ("s", "from", "to", "link", "message", "about", "queue", "carries", "reason", "fate")
+    output.print_table("The moments before", columns, [_moment(each) for each in messages])
+
+
+def _moment(row: dict[str, Any]) -> tuple[object, ...]:
+    about = row["subscription"] or f"{row['publisher']} {row['sequence']}"
+    carries = row["cbv_p"] or (f"{row['bids']} ids" if row["bids"] else "")
+    return (
+        f"{row['enqueued_ns'] / 1e9:.6f}",
+        row["source"],
+        row["target"],
+        row["link_kind"],
+        row["message"],
+        "" if row["message"] == "sync" else about,
+        row["queue_length"],
+        carries,
+        row["reason"],
+        row["fate"],
+    )
+
 
 app = typer.Typer(
     help="Overlays in virtual time: make an example scenario, run it, replay a violation.",

@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from octopis.pipeline.progress import watched
-from octopis.pipeline.session import open_spark
+from octopis.pipeline.spark.progress import watched
+from octopis.pipeline.spark.session import open_spark
 
 
 @contextmanager

@@ -9,11 +9,11 @@ import typer
 import uvloop
 
 from octopis.cli import output
-from octopis.cli.json_lines import format_line
+from octopis.cli.notifications import format_line
 from octopis.cli.overlay_options import StateOption, default_url
+from octopis.client.client import Client
+from octopis.client.streams import Gap, Notifications
 from octopis.errors import InvalidConfiguration
-from octopis.live.client import Client
-from octopis.live.notifications import Gap, Notifications
 
 _SCHEME = "octopis://"
 

@@ -11,8 +11,8 @@ from octopis.cli import options, output
 from octopis.cli.spark import spark_for
 from octopis.cli.topology import load
 from octopis.errors import SweepFailed
-from octopis.pipeline import sweep as sweeping
-from octopis.pipeline.runs import Loaders, parse_runs
+from octopis.pipeline.runs import sweep as sweeping
+from octopis.pipeline.runs.runs import Loaders, parse_runs
 
 
 def sweep(

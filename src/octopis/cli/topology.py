@@ -8,10 +8,8 @@ import typer
 
 from octopis.cli import output
 from octopis.cli.pictures import write_pictures
-from octopis.errors import InvalidConfiguration, InvalidTopology, OperationFailed
-from octopis.evaluation.picture_files import ENDINGS
-from octopis.model import BrokerId
-from octopis.topology import (
+from octopis.core.model import BrokerId
+from octopis.core.topology import (
     SCOT,
     NamedTopology,
     Plan,
@@ -22,6 +20,8 @@ from octopis.topology import (
     parse_topology,
     plan,
 )
+from octopis.errors import InvalidConfiguration, InvalidTopology, OperationFailed
+from octopis.report.pictures import ENDINGS
 
 app = typer.Typer(help="Overlays: list, show, check, plan, draw.", no_args_is_help=True)
 

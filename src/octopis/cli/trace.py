@@ -9,11 +9,11 @@ import typer
 from octopis.cli import options, output
 from octopis.cli.spark import spark_for
 from octopis.errors import DeliveriesWrong, InvalidConfiguration
-from octopis.pipeline.check import UNORDERED, Verdict
-from octopis.pipeline.check import check as check_trace
-from octopis.pipeline.results import write_results
-from octopis.pipeline.sweep import scenario_of
-from octopis.workload.folder import read_scenario
+from octopis.pipeline.results.check import UNORDERED, Verdict
+from octopis.pipeline.results.check import check as check_trace
+from octopis.pipeline.results.results import write_results
+from octopis.pipeline.runs.sweep import scenario_of
+from octopis.scenario.folder import read_scenario
 
 app = typer.Typer(
     help="What runs have left behind, on Spark: metrics, check.", no_args_is_help=True

@@ -9,15 +9,15 @@ import typer
 from octopis.cli import options, output
 from octopis.cli.spark import spark_for
 from octopis.cli.topology import load
+from octopis.core.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline import truth as ground_truth
-from octopis.pipeline.build import BuildReport, build
-from octopis.pipeline.ingest import IngestReport, ingest, ingest_synthetic, read_quotes
-from octopis.pipeline.synthetic import DAYS, synthetic_quotes
-from octopis.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
-from octopis.workload.folder import read_scenario
-from octopis.workload.plan import Plan
-from octopis.workload.scenario import QueueOptions, RoutingOptions
+from octopis.pipeline.ingest.ingest import IngestReport, ingest, ingest_synthetic, read_quotes
+from octopis.pipeline.ingest.synthetic import DAYS, synthetic_quotes
+from octopis.pipeline.scenarios import truth as ground_truth
+from octopis.pipeline.scenarios.build import BuildReport, build
+from octopis.scenario.document import QueueOptions, RoutingOptions
+from octopis.scenario.folder import read_scenario
+from octopis.scenario.plan import Plan
 
 app = typer.Typer(
     help="From quotes to scenarios, on Spark: ingest, build, truth.", no_args_is_help=True

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from octopis.core.routing import Algorithm
 from octopis.demo.deliveries import Verdict
 from octopis.demo.rounds import Round
 from octopis.errors import DeliveriesWrong
-from octopis.evaluation.style import LOOKS
-from octopis.routing import Algorithm
+from octopis.report.style import LOOKS
 
 FACTS = (
     "deliveries due",

@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from octopis.core.routing import Algorithm
 from octopis.demo.rounds import Round
-from octopis.pipeline.check import LOST, TWICE, UNASKED, compare, out_of_order
-from octopis.pipeline.metrics import delay_metrics
-from octopis.pipeline.truth import true_pairs
-from octopis.routing import Algorithm
-from octopis.workload.folder import Scenario
+from octopis.pipeline.results.check import LOST, TWICE, UNASKED, compare, out_of_order
+from octopis.pipeline.results.metrics import delay_metrics
+from octopis.pipeline.scenarios.truth import true_pairs
+from octopis.scenario.folder import Scenario
 
 DELIVERIES = pa.schema(
     [

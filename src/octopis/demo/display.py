@@ -9,13 +9,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from octopis.core.routing import Algorithm
+from octopis.core.topology import SCOT
 from octopis.demo.comparison import FACTS, MUST_BE_NONE, Compared, shown_cases
-from octopis.demo.slowed_link import SlowedLink
 from octopis.demo.texts import IDEAS, TITLES
 from octopis.demo.watching import BrokerView, Snapshot
-from octopis.evaluation.style import LOOKS
-from octopis.routing import Algorithm
-from octopis.topology import SCOT
+from octopis.demo.workload import SlowedLink
+from octopis.report.style import LOOKS
 
 WIDTH_MAX = 100
 _BLOCKS = " ▁▂▃▄▅▆▇█"

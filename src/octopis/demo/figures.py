@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from octopis.demo.feed import Feed
+from octopis.core.routing import Algorithm
 from octopis.demo.rounds import Round
-from octopis.demo.slowed_link import SlowedLink
-from octopis.evaluation.style import LOOKS, RC
-from octopis.routing import Algorithm
+from octopis.demo.workload import Feed, SlowedLink
+from octopis.report.style import LOOKS, RC
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,9 +1,5 @@
 """The folder that a demonstration leaves: whole, or as it was before."""
 
-import os
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from octopis.errors import InvalidConfiguration
@@ -41,27 +37,3 @@ def check_folder(target: Path) -> None:
             f"{target} holds {(others or held)[0]}, which is not from a demo: choose another "
             "folder with --out"
         )
-
-
-@contextmanager
-def replaced_folder(target: Path) -> Iterator[Path]:
-    """Give a folder beside `target` to write into, which takes its place when all went well.
-
-    Raises InvalidConfiguration where `target` holds anything else, or cannot be written. Whatever
-    else goes wrong, `target` stays as it was.
-    """
-    target = target.absolute()
-    check_folder(target)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
-    try:
-        draft.mkdir(parents=True)
-    except OSError as failure:
-        raise InvalidConfiguration(f"cannot write {target}: {failure.strerror}") from failure
-    try:
-        yield draft
-        check_folder(target)  # a minute has passed
-        if target.exists():
-            shutil.rmtree(target)
-        draft.rename(target)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from octopis.core.routing import Algorithm
 from octopis.demo import folder as names
 from octopis.demo.comparison import FACTS, MUST_BE_NONE, Compared, findings
-from octopis.demo.feed import Feed
 from octopis.demo.figures import draw_delays, draw_queue
 from octopis.demo.rounds import Round
-from octopis.demo.slowed_link import SlowedLink
 from octopis.demo.texts import (
     IDEAS,
     clients_sentence,
@@ -17,11 +16,10 @@ from octopis.demo.texts import (
     tree_sentence,
 )
 from octopis.demo.ways import draw_way
-from octopis.demo.workload import Prepared
-from octopis.evaluation.page import Page
-from octopis.evaluation.picture_files import write_figure
-from octopis.evaluation.style import LOOKS
-from octopis.routing import Algorithm
+from octopis.demo.workload import Feed, Prepared, SlowedLink
+from octopis.report.page import Page
+from octopis.report.pictures import write_figure
+from octopis.report.style import LOOKS
 
 
 def write_pictures(

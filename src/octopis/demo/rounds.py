@@ -1,19 +1,79 @@
-"""One round: the scenario through a live overlay under one algorithm."""
+"""One round: the scenario through a live overlay under one algorithm.
 
-from collections.abc import Callable
+The overlay that the scenario is played through: real broker processes, one link slowed down.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 
-from octopis.demo.overlay import overlay_document, overlay_order, overlay_up
-from octopis.demo.slowed_link import SlowedLink, direction
+from octopis.broker.settings import OverlayConfiguration, Shape
+from octopis.core.routing import Algorithm
+from octopis.core.topology import NamedTopology
 from octopis.demo.watching import Snapshot, Watcher
-from octopis.demo.workload import SPEED
+from octopis.demo.workload import SPEED, SlowedLink, direction
 from octopis.errors import OperationFailed
-from octopis.live.playing import Play, Played
-from octopis.routing import Algorithm
-from octopis.workload.folder import Scenario
+from octopis.overlay.player import Play, Played
+from octopis.overlay.registry import OverlayState
+from octopis.overlay.settings import NamedOverlay, format_overlay
+from octopis.overlay.supervisor import OverlayOrder, Supervisor, cores
+from octopis.scenario.folder import Scenario
+from octopis.trace import Level
+
+
+def overlay_document(topology: NamedTopology, link: SlowedLink, algorithm: Algorithm) -> str:
+    """Return the overlay's document; it differs in nothing but the algorithm."""
+    configuration = OverlayConfiguration(
+        scot=topology.scot,
+        algorithm=algorithm,
+        shapes={(link.source, link.target): Shape(bandwidth=link.bytes_per_s)},
+    )
+    return format_overlay(NamedOverlay(topology, configuration))
+
+
+def overlay_order(document: str, folder: Path) -> OverlayOrder:
+    """Return the order for an overlay at ports that are free, which leaves its links' counts.
+
+    Its state is in a folder of its own, so that `octopis pub` and others here do not find it.
+    """
+    return OverlayOrder(
+        configuration=document,
+        state=str((folder / "state").absolute()),
+        processes=cores(),
+        first_port=0,
+        trace=str((folder / "trace").absolute()),
+        level=Level.SUMMARY,
+    )
+
+
+@asynccontextmanager
+async def overlay_up(order: OverlayOrder) -> AsyncIterator[OverlayState]:
+    """Run an overlay meanwhile; whatever happens, none of its processes is left.
+
+    Raises OperationFailed where it does not start, or one of its processes ends by itself.
+    """
+    supervisor = Supervisor(order)
+    ready: asyncio.Future[OverlayState] = asyncio.get_running_loop().create_future()
+    running = asyncio.create_task(supervisor.run(ready.set_result))
+    either: set[asyncio.Future[Any]] = {running, ready}
+    try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            await running
+        yield ready.result()
+        supervisor.stop()
+        await running
+    except BaseException:
+        # Told twice, it lets go of what waits in queues: nobody wants it any more.
+        supervisor.stop()
+        supervisor.stop()
+        await running  # where a process has failed, this says so, and the reason is the better one
+        raise
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """The demonstration from beginning to end."""
 
-import json
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,22 +8,31 @@ from typing import Any
 
 import uvloop
 
+from octopis.core.routing import Algorithm
 from octopis.demo import folder as names
 from octopis.demo.comparison import Compared, compared
 from octopis.demo.deliveries import check_deliveries, write_deliveries
 from octopis.demo.display import Scene
-from octopis.demo.feed import Feed, read_feed
-from octopis.demo.folder import replaced_folder
+from octopis.demo.folder import check_folder
 from octopis.demo.interrupts import interrupts_cancel, stops_as_interrupts
-from octopis.demo.overlay import overlay_document
 from octopis.demo.report import report_page, write_pictures
-from octopis.demo.rounds import Round, play_round
-from octopis.demo.slowed_link import SHARE, SlowedLink, slowed_link
+from octopis.demo.rounds import Round, overlay_document, play_round
 from octopis.demo.stage import Stage
 from octopis.demo.texts import clients_sentence, overlay_sentence, slowed_sentence, tree_sentence
-from octopis.demo.workload import SPARK_SETTINGS, Prepared, Size, plan_of, prepare
-from octopis.pipeline.session import open_spark
-from octopis.routing import Algorithm
+from octopis.demo.workload import (
+    SHARE,
+    SPARK_SETTINGS,
+    Feed,
+    Prepared,
+    Size,
+    SlowedLink,
+    plan_of,
+    prepare,
+    read_feed,
+    slowed_link,
+)
+from octopis.files import whole_folder, write_json
+from octopis.pipeline.spark.session import open_spark
 
 ROUNDS = (Algorithm.BID, Algorithm.SNR, Algorithm.DNR)
 
@@ -60,7 +68,7 @@ def run_demo(size: Size, seed: int, out: Path, stage: Stage) -> Demonstrated:
     Raises InvalidConfiguration where `out` holds anything but an earlier demonstration's report.
     Interrupted at any moment, it leaves no process, and `out` as it was.
     """
-    with stops_as_interrupts(), replaced_folder(out) as draft:
+    with stops_as_interrupts(), whole_folder(out, check_folder) as draft:
         with ExitStack() as stack:
             with stage.doing("Starting Spark"):
                 spark = stack.enter_context(open_spark(None, SPARK_SETTINGS))
@@ -118,5 +126,4 @@ def _leave(draft: Path, prepared: Prepared, shown: Demonstrated, rounds: list[Ro
     (draft / names.REPORT).write_text(page, encoding="utf-8")
     document = overlay_document(prepared.scenario.topology, shown.link, Algorithm.DNR)
     (draft / names.OVERLAY).write_text(document, encoding="utf-8")
-    text = json.dumps(shown.document(), indent=2, ensure_ascii=False)
-    (draft / names.COMPARISON).write_text(f"{text}\n", encoding="utf-8")
+    write_json(draft / names.COMPARISON, shown.document())

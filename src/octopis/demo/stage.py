@@ -13,7 +13,7 @@ from octopis.demo.comparison import shown_cases
 from octopis.demo.display import WIDTH_MAX, Scene, render
 from octopis.demo.texts import IDEAS, TITLES
 from octopis.demo.watching import Snapshot
-from octopis.evaluation.style import LOOKS
+from octopis.report.style import LOOKS
 
 EVERY_S = 3.0
 """How often plain lines say how far a round is."""

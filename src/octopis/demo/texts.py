@@ -1,16 +1,14 @@
 """What the demonstration says to somebody who sees all this for the first time."""
 
-from octopis.demo.feed import Feed
-from octopis.demo.slowed_link import SHARE, SlowedLink
-from octopis.routing import Algorithm
-from octopis.workload.folder import Scenario
+from octopis.core.routing import Algorithm
+from octopis.demo.workload import SHARE, Feed, SlowedLink
+from octopis.scenario.folder import Scenario
 
 TITLES = {
     Algorithm.BID: "routing by broker ids, the baseline",
     Algorithm.SNR: "static routing",
     Algorithm.DNR: "dynamic routing",
 }
-
 IDEAS = {
     Algorithm.BID: (
         "floods subscriptions over all links; a notification names its target brokers, and follows "

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from octopis.demo.slowed_link import SlowedLink, direction
-from octopis.live.overlay_status import Statuses, totals
+from octopis.demo.workload import SlowedLink, direction
+from octopis.overlay.status import Statuses, totals
 
 RATE_OVER_S = 1.0
 """Rates are over about the last second: over a fifth of one they would flicker."""

@@ -2,14 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from octopis.demo.feed import Feed
-from octopis.demo.slowed_link import SlowedLink
-from octopis.model import Notification
-from octopis.routing import Algorithm
-from octopis.routing.drawing import draw_explanation
-from octopis.routing.explainer import explain
-from octopis.routing.question import Question, Subscriber
-from octopis.topology import NamedTopology
+from octopis.core.model import Notification
+from octopis.core.routing import Algorithm
+from octopis.core.topology import NamedTopology
+from octopis.demo.workload import Feed, SlowedLink
+from octopis.explain.explainer import explain
+from octopis.explain.pictures import draw_explanation
+from octopis.explain.question import Question, Subscriber
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

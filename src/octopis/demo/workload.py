@@ -1,18 +1,120 @@
-"""What the demonstration plays: stock quotes, and one publisher that sends far more than others."""
+"""What the demonstration plays: stock quotes, and one publisher that sends far more than others.
+
+The high-rate publisher's part of a scenario.
+
+Which link is slowed down, and to what: found in the scenario, the same for every algorithm.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from octopis.pipeline.build import build
-from octopis.pipeline.synthetic import synthetic_quotes
-from octopis.pipeline.truth import FOLDER, write_truth
-from octopis.routing import Algorithm
-from octopis.topology import from_catalogue
-from octopis.workload.folder import Scenario, read_scenario
-from octopis.workload.plan import Plan
-from octopis.workload.scenario import RoutingOptions
+from octopis.core.model import BrokerId, Value
+from octopis.core.routing import Algorithm
+from octopis.core.topology import SCOT, from_catalogue
+from octopis.core.wire.published import encode_published
+from octopis.pipeline.ingest.synthetic import synthetic_quotes
+from octopis.pipeline.scenarios.build import build
+from octopis.pipeline.scenarios.truth import FOLDER, write_truth
+from octopis.scenario.document import RoutingOptions
+from octopis.scenario.folder import Scenario, read_scenario
+from octopis.scenario.plan import Plan
+from octopis.scenario.tables import Subscriber
+
+
+@dataclass(frozen=True)
+class Feed:
+    """What the high-rate publisher sends, from where, when, and who wants it."""
+
+    host: BrokerId
+    example: dict[str, Value]
+    subscribers: list[Subscriber]
+    begin_s: float
+    end_s: float
+    """Seconds after the start of a play, at the demonstration's speed."""
+
+    count: int
+    bytes_each: float
+    """What one of its notifications takes on a link, on average."""
+
+    @property
+    def per_s(self) -> float:
+        """How many notifications it sends a second."""
+        return (self.count - 1) / (self.end_s - self.begin_s)
+
+
+def read_feed(scenario: Scenario) -> Feed:
+    """Return the feed of a scenario that has a high-rate publisher with several notifications."""
+    number, publisher = next(
+        (number, each) for number, each in enumerate(scenario.publishers) if each.high_rate
+    )
+    sent = [
+        (due_ns, attributes)
+        for batch in scenario.publications()
+        for author, _, due_ns, attributes in zip(*batch, strict=True)
+        if author == number
+    ]
+    # The time that is really sent is since 1970, which takes eight bytes.
+    sizes = [
+        len(encode_published(attributes, b"", publisher.name, sequence, 2**60 + due_ns))
+        for sequence, (due_ns, attributes) in enumerate(sent, 1)
+    ]
+    example = sent[0][1]
+    return Feed(
+        host=publisher.broker,
+        example=example,
+        subscribers=[each for each in scenario.subscribers if each.wanted.matches(example)],
+        begin_s=sent[0][0] / 1e9 / SPEED,
+        end_s=sent[-1][0] / 1e9 / SPEED,
+        count=len(sent),
+        bytes_each=sum(sizes) / len(sizes),
+    )
+
+
+SHARE = 0.4
+"""What the slowed link can carry, of what the high-rate publisher sends."""
+
+
+@dataclass(frozen=True)
+class SlowedLink:
+    """One direction of an iCOL, from the host of the high-rate publisher to another cluster."""
+
+    source: BrokerId
+    target: BrokerId
+    bytes_per_s: float
+    hops_beyond: int
+    """How far behind the link the nearest subscriber of the feed is. At 0 the link is the one
+    shortest way there, which every algorithm takes at first."""
+
+    @property
+    def short(self) -> str:
+        """The form for tables: `b,2 → b,0`."""
+        return direction(self.source.short, self.target.short)
+
+    def __str__(self) -> str:
+        return direction(str(self.source), str(self.target))
+
+
+def direction(source: str, target: str) -> str:
+    """Return how one direction of a link is written."""
+    return f"{source} → {target}"
+
+
+def slowed_link(scot: SCOT, feed: Feed) -> SlowedLink:
+    """Return the iCOL by which static routing sends the feed to another cluster.
+
+    Of several, the one with the nearest subscriber behind it: the fewer other ways BID's tree has.
+    """
+    host = feed.host
+    hops, cluster = min(
+        (scot.acyclic.distance(host.region, each.broker.region), each.broker.cluster)
+        for each in feed.subscribers
+        if each.broker.cluster != host.cluster
+    )
+    bytes_per_s = float(round(SHARE * feed.per_s * feed.bytes_each))
+    return SlowedLink(host, BrokerId(host.region, cluster), bytes_per_s, hops)
+
 
 SEED = 7
 """With it a subscriber sits right behind the slowed link, so that no algorithm can avoid that link

@@ -12,10 +12,10 @@ from math import exp
 from pathlib import Path
 from threading import Event, Thread
 
+from octopis.core.routing import Algorithm
 from octopis.evaluation.experiments import Experiment, Point
 from octopis.evaluation.folders import Folders
-from octopis.routing import Algorithm
-from octopis.workload.plan import Plan
+from octopis.scenario.plan import Plan
 
 _EVERY_S = 0.5
 _TRUSTED_S = 60

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any, Literal
 
+from octopis.core.routing import Algorithm
 from octopis.evaluation.experiments import Experiment
 from octopis.evaluation.measures import Measures
-from octopis.routing import Algorithm
 
 NEAR_SHARE = 0.25
 """A figure is near the paper's if it differs by so much of that at most, ..."""

@@ -13,27 +13,27 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from octopis.core.topology import from_catalogue
 from octopis.errors import SweepFailed
 from octopis.evaluation import sensitivity
 from octopis.evaluation.agenda import Agenda, Told, items, run_name, run_s
+from octopis.evaluation.exact import distances, tree_lengths
 from octopis.evaluation.experiments import OVERLAY, SIZES, Experiment, Point, points
 from octopis.evaluation.folders import Folders, Request
 from octopis.evaluation.measures import Measures, read_measures
-from octopis.evaluation.structure import distances, tree_lengths
-from octopis.pipeline.build import build
-from octopis.pipeline.fingerprints import COLUMNS, fingerprints
-from octopis.pipeline.folders import new_folder
-from octopis.pipeline.ingest import ingest, ingest_synthetic, is_ingested, read_quotes
-from octopis.pipeline.metrics import Traces
-from octopis.pipeline.quote_files import find_files
-from octopis.pipeline.results import write_results
-from octopis.pipeline.runs import Run, RunTable
-from octopis.pipeline.sweep import sweep
-from octopis.pipeline.truth import true_pairs
-from octopis.topology import from_catalogue
+from octopis.files import whole_folder
+from octopis.pipeline.ingest.ingest import ingest, ingest_synthetic, is_ingested, read_quotes
+from octopis.pipeline.ingest.quote_files import find_files
+from octopis.pipeline.results.check import COLUMNS, fingerprints
+from octopis.pipeline.results.metrics import Traces
+from octopis.pipeline.results.results import write_results
+from octopis.pipeline.runs.runs import Run, RunTable
+from octopis.pipeline.runs.sweep import sweep
+from octopis.pipeline.scenarios.build import build
+from octopis.pipeline.scenarios.truth import true_pairs
+from octopis.scenario.costs import Profile
+from octopis.scenario.folder import read_scenario
 from octopis.trace import Level
-from octopis.workload.costs import Profile
-from octopis.workload.folder import read_scenario
 
 TABLES = ("metrics", "cases", "queues", "fingerprints")
 STRUCTURE = "structure.parquet"
@@ -99,7 +99,7 @@ class Evaluation:
         if self.folders.quotes.exists():
             return
         if len(paths) == 1 and is_ingested(paths[0]):
-            with new_folder(self.folders.quotes) as folder:
+            with whole_folder(self.folders.quotes) as folder:
                 shutil.copytree(paths[0], folder, dirs_exist_ok=True)
         elif paths:
             ingest(spark, paths, self.folders.quotes)
@@ -169,7 +169,7 @@ def check_quotes(paths: list[Path]) -> None:
 
 def measure(spark: SparkSession, traces: list[Path], out: Path, wanted: tuple[str, ...]) -> None:
     """Leave the metrics of some runs, and what must hold exactly, in a new folder."""
-    with new_folder(out) as folder:
+    with whole_folder(out) as folder:
         write_results(spark, traces, folder, wanted)
         subscriptions = Traces(spark, traces).table("subscriptions")
         assert subscriptions is not None, "traces of an evaluation hold their subscriptions"

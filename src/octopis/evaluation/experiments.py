@@ -6,11 +6,11 @@ A *point* is one scenario of one experiment; it is run under each of its algorit
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from octopis.routing import Algorithm
-from octopis.topology import from_catalogue
-from octopis.workload.costs import Profile
-from octopis.workload.plan import Plan
-from octopis.workload.scenario import QueueOptions, RoutingOptions
+from octopis.core.routing import Algorithm
+from octopis.core.topology import from_catalogue
+from octopis.scenario.costs import Profile
+from octopis.scenario.document import QueueOptions, RoutingOptions
+from octopis.scenario.plan import Plan
 
 ALL = (Algorithm.BID, Algorithm.SNR, Algorithm.DNR)
 OVERLAY = "paper"

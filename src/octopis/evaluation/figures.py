@@ -8,11 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter
 
+from octopis.core.routing import Algorithm
 from octopis.evaluation.experiments import ALL, RATES, Experiment
 from octopis.evaluation.measures import Measure, Measures, Series
 from octopis.evaluation.reasons import leads
-from octopis.evaluation.style import LOOKS, RC
-from octopis.routing import Algorithm
+from octopis.report.style import LOOKS, RC
 
 MS = 1e-6
 """Milliseconds of a nanosecond."""

@@ -1,6 +1,5 @@
 """Where everything of an evaluation is, and whether a folder holds the one that is asked for."""
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,8 +7,9 @@ import msgspec
 
 from octopis.errors import InvalidConfiguration
 from octopis.evaluation.experiments import Size
+from octopis.files import is_draft, remove_drafts, write_json
+from octopis.scenario.costs import Costs
 from octopis.trace.summary import FILE as SUMMARY
-from octopis.workload.costs import Costs
 
 REQUEST = "evaluation.json"
 
@@ -79,22 +79,18 @@ def claim_folder(out: Path, request: Request) -> Folders:
         if path.exists():
             before = msgspec.json.decode(path.read_bytes(), type=Request)
             _check_same(before, request, out)
-        elif out.exists() and {each.name for each in out.iterdir()} - {f"{REQUEST}.draft"}:
+        elif out.exists() and any(not is_draft(each) for each in out.iterdir()):
             raise InvalidConfiguration(
                 f"{out} is not empty and holds no evaluation: choose another folder"
             )
         else:
             out.mkdir(parents=True, exist_ok=True)
-            text = msgspec.json.format(msgspec.json.encode(request), indent=2)
-            draft = path.with_name(f"{REQUEST}.draft")  # killed meanwhile, it is none yet
-            draft.write_bytes(text + b"\n")
-            draft.rename(path)
+            write_json(path, request)
     except OSError as failure:
         raise InvalidConfiguration(f"cannot write {out}: {failure.strerror}") from failure
     except msgspec.DecodeError as failure:
         raise InvalidConfiguration(f"{path} is not an evaluation's: {failure}") from failure
-    for draft in [*out.glob(".*.draft"), *out.glob("*/.*.draft")]:
-        shutil.rmtree(draft, ignore_errors=True)  # of a process that was killed
+    remove_drafts(out)
     return Folders(out)
 
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from octopis.core.routing import Algorithm
 from octopis.evaluation.agenda import run_name
 from octopis.evaluation.experiments import Experiment, Point
 from octopis.evaluation.folders import Folders
-from octopis.pipeline.fingerprints import COLUMNS
-from octopis.routing import Algorithm
+from octopis.pipeline.results.check import COLUMNS
 
 SECOND_NS = 1_000_000_000
 STABLE_S = 1.0

@@ -2,11 +2,11 @@
 
 from statistics import mean
 
+from octopis.core.routing import Algorithm
 from octopis.evaluation import reasons
 from octopis.evaluation.claims import OURS, Claim, Value, less, more, ratio
 from octopis.evaluation.experiments import RATES, Experiment
 from octopis.evaluation.measures import Measures
-from octopis.routing import Algorithm
 
 BID, SNR, DNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR
 SUBSCRIBERS, PUBLISHERS = Experiment.SUBSCRIBERS, Experiment.PUBLISHERS

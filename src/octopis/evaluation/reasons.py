@@ -1,10 +1,10 @@
 """Why a figure of ours is not the paper's, said with what was measured."""
 
+from octopis.core.routing import Algorithm
 from octopis.evaluation.claims import ratio
 from octopis.evaluation.experiments import RATES, Experiment, Size
 from octopis.evaluation.measures import Measure, Measures
 from octopis.evaluation.sensitivity import VARIATIONS
-from octopis.routing import Algorithm
 
 BID, SNR, DNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR
 DELAY = "notification_delay_mean_ns"

@@ -8,9 +8,7 @@ from octopis.evaluation.claims import Outcome, outcome
 from octopis.evaluation.exact import Exact, exact
 from octopis.evaluation.folders import Folders, Request
 from octopis.evaluation.measures import Measures
-from octopis.evaluation.page import Page
 from octopis.evaluation.paper_claims import CLAIMS
-from octopis.evaluation.picture_files import write_figure
 from octopis.evaluation.setting import setting
 from octopis.evaluation.tables import (
     notes_of,
@@ -22,7 +20,9 @@ from octopis.evaluation.tables import (
     spread,
     write_csv,
 )
-from octopis.workload.costs import Profile
+from octopis.report.page import Page
+from octopis.report.pictures import write_figure
+from octopis.scenario.costs import Profile
 
 VERDICTS = {
     "near": ("good", "yes, near"),

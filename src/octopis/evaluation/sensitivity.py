@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from octopis.evaluation.experiments import Experiment, Point, Size, base_plan
-from octopis.pipeline.folders import new_folder
-from octopis.workload import folder as files
-from octopis.workload.clients import MS_NS
-from octopis.workload.costs import Profile, profile_named
-from octopis.workload.plan import Plan
+from octopis.files import whole_folder
+from octopis.scenario import folder as files
+from octopis.scenario.clients import MS_NS
+from octopis.scenario.costs import Profile, profile_named
+from octopis.scenario.plan import Plan
 
 BASELINE = "as assumed"
 
@@ -132,7 +132,7 @@ def points(size: Size, profile: Profile) -> list[Point]:
 
 def derive(point: Point, base: Path, out: Path) -> None:
     """Write a varied scenario: the base's tables beside another document."""
-    with new_folder(out) as folder:
+    with whole_folder(out) as folder:
         for name in (files.PUBLISHERS, files.NOTIFICATIONS):
             shutil.copy(base / name, folder / name)
         subscriptions = pq.read_table(base / files.SUBSCRIPTIONS)

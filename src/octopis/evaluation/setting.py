@@ -7,7 +7,7 @@ import pyspark
 
 from octopis.evaluation.experiments import PUBLISHERS, RATES, SIZES
 from octopis.evaluation.folders import Request
-from octopis.evaluation.machine import describe
+from octopis.report.machine import describe
 
 
 def setting(request: Request) -> list[tuple[str, str]]:

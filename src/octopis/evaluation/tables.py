@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from octopis.core.routing import Algorithm
 from octopis.evaluation.claims import Outcome, ratio
 from octopis.evaluation.experiments import Experiment
 from octopis.evaluation.measures import Measures
-from octopis.routing import Algorithm
 
 BID, SNR, DNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR
 

@@ -1,4 +1,6 @@
-"""Notifications under way, in batches, and who wants them: asked once, for all brokers.
+"""What travels through the simulated overlay: copies of a notification or of a subscription.
+
+Notifications under way, in batches, and who wants them: asked once, for all brokers.
 
 Which subscriptions match is the same question at every broker, so the simulator asks its matching
 index once per notification and keeps the answer while the notification is under way.
@@ -6,15 +8,17 @@ index once per notification and keeps the answer while the notification is under
 
 from array import array
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from octopis.filters.operands import Attributes
-from octopis.matching import BitsetIndex
+from octopis.core.filters.operands import Attributes
+from octopis.core.matching import BitsetIndex
+from octopis.core.routing import Reason
+from octopis.scenario.tables import Subscriber
 from octopis.simulator.network import Station
-from octopis.workload.tables import Subscriber
 
 Integers = npt.NDArray[np.int64]
 
@@ -152,3 +156,39 @@ class Matcher:
         places, subscriptions = np.divmod(matches, max(1, len(self._hosts)))
         self._batches += 1
         return Audience(self._batches, batch, self._brokers, places, subscriptions)
+
+
+class Spread(msgspec.Struct, gc=False):
+    """A subscription that spreads over the overlay, until its last copy has arrived."""
+
+    number: int
+    host: Station
+    subscribed_ns: int
+    settled_ns: int = 0
+    """When the last broker so far has stored it."""
+    completed_ns: int = 0
+    """When the last of its copies so far was taken in, also one that came too late to be stored."""
+    outstanding: int = 1
+    """Copies that are queued, under way or waiting to be taken in."""
+    copies: int = 0
+    duplicates: int = 0
+    stored: int = 0
+    """Brokers that have stored it, by their bits."""
+    hops_sum: int = 0
+    hops_max: int = 0
+
+
+class Copy(msgspec.Struct, frozen=True, gc=False):
+    """A copy for one link, or for several where they are the same.
+
+    `mask` is what it carries: pending clusters (DNR) or brokers by their bits (BID).
+    """
+
+    subject: Any
+    """The Flight or the Spread that it is a copy of; None where brokers compare tables."""
+    hops: int
+    send_ns: int
+    reason: Reason
+    mask: int = 0
+    message: Any = None
+    """The routing core's own message, where real brokers run."""

@@ -1,8 +1,7 @@
 """Real brokers in virtual time: `routing.Broker` decides, the kernel owns queues and time."""
 
-from octopis.errors import OperationFailed
-from octopis.model import BrokerId, Notification
-from octopis.routing import (
+from octopis.core.model import BrokerId, Notification
+from octopis.core.routing import (
     Algorithm,
     Answer,
     Broker,
@@ -15,16 +14,16 @@ from octopis.routing import (
     Routed,
     Subscribe,
 )
-from octopis.routing.messages import Flooded, HostState, Snapshot
-from octopis.simulator.audience import Flight
-from octopis.simulator.copies import Copy, Spread
+from octopis.core.routing.messages import Flooded, HostState, Snapshot
+from octopis.errors import OperationFailed
+from octopis.scenario.folder import Scenario
+from octopis.simulator.audience import Copy, Flight, Spread
 from octopis.simulator.kernel import Kernel
 from octopis.simulator.laws import Laws
 from octopis.simulator.ledger import Ledger
 from octopis.simulator.network import Output, Station
 from octopis.simulator.notifying import Notifying
 from octopis.simulator.queue_status import QueueStatus
-from octopis.workload.folder import Scenario
 
 
 class InFlight(Notification, frozen=True, gc=False, kw_only=True):

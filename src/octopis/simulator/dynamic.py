@@ -1,15 +1,14 @@
 """DNR in the simulator: around overloaded iCOLs, by the core's own choice."""
 
-from octopis.routing import Reason
-from octopis.routing.choice import choose, left_out, split
-from octopis.routing.planned_queue import PlannedQueue
-from octopis.simulator.audience import Flight
-from octopis.simulator.copies import Copy
+from octopis.core.routing import Reason
+from octopis.core.routing.dnr import choose, left_out, split
+from octopis.core.routing.link_status import PlannedQueue
+from octopis.scenario.costs import Costs
+from octopis.simulator.audience import Copy, Flight
 from octopis.simulator.kernel import Kernel
 from octopis.simulator.ledger import Ledger
 from octopis.simulator.network import Output, Station
 from octopis.simulator.static import StaticNotifying
-from octopis.workload.costs import Costs
 
 
 class DynamicNotifying(StaticNotifying):

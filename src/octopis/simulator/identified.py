@@ -1,14 +1,13 @@
 """BID in the simulator: identifications in the notification, split on the way, without clusters."""
 
-from octopis.routing import Reason
-from octopis.simulator.audience import Flight
-from octopis.simulator.copies import Copy
+from octopis.core.routing import Reason
+from octopis.scenario.costs import Costs
+from octopis.simulator.audience import Copy, Flight
 from octopis.simulator.kernel import Kernel
 from octopis.simulator.ledger import Ledger
 from octopis.simulator.network import Output, Station
 from octopis.simulator.notifying import Notifying
 from octopis.simulator.subscribing import Trees
-from octopis.workload.costs import Costs
 
 
 class IdentifiedNotifying(Notifying):

@@ -17,9 +17,9 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Protocol
 
 from octopis.errors import OperationFailed
-from octopis.simulator.copies import Copy
+from octopis.scenario.document import QueueOptions
+from octopis.simulator.audience import Copy
 from octopis.simulator.network import Network, Output, Station, Waiting
-from octopis.workload.scenario import QueueOptions
 
 Served = Callable[[Station, Copy, int], None]
 """Who is told that a station has served a message, just before it acts on it: the checkers."""

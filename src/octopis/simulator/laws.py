@@ -17,12 +17,11 @@ from typing import NoReturn
 
 import numpy as np
 
+from octopis.core.routing import Algorithm, LinkStatus
 from octopis.errors import LawViolated
-from octopis.routing import Algorithm, LinkStatus
-from octopis.simulator.audience import Audience, Flight
-from octopis.simulator.copies import Copy, Spread
+from octopis.scenario.tables import Publisher, Subscriber
+from octopis.simulator.audience import Audience, Copy, Flight, Spread
 from octopis.simulator.network import Network, Output, Station
-from octopis.workload.tables import Publisher, Subscriber
 
 ORACLE_PAIRS = 300
 """Pairs of each batch that the filter itself is asked about, beside the index."""

@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from octopis.model import BrokerId
+from octopis.core.model import BrokerId
+from octopis.core.topology import SCOT, LinkKind
 from octopis.simulator.queue_status import QueueStatus
-from octopis.topology import SCOT, LinkKind
 
 Route = tuple[int, "Output"]
 """Brokers behind an output, and the output."""

@@ -6,12 +6,11 @@ from the flood (BID), and matching was done once for all brokers. Tests show tha
 `routing.Broker` does, record by record.
 """
 
-from octopis.simulator.audience import Flight
-from octopis.simulator.copies import Copy
+from octopis.scenario.costs import Costs
+from octopis.simulator.audience import Copy, Flight
 from octopis.simulator.kernel import Kernel
 from octopis.simulator.ledger import Ledger
 from octopis.simulator.network import Output, Station
-from octopis.workload.costs import Costs
 
 
 class Notifying:

@@ -4,7 +4,7 @@ The kernel knows when the message with the slot will leave; the departure is cou
 queue is next looked at, in the window in which it happened.
 """
 
-from octopis.routing.link_status import longest_uncongested
+from octopis.core.routing.link_status import longest_uncongested
 
 NEVER = 1 << 62
 

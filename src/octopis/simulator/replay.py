@@ -8,9 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from octopis.core.routing import Algorithm
 from octopis.errors import InvalidConfiguration, LawViolated
-from octopis.routing import Algorithm
-from octopis.workload.folder import Scenario
+from octopis.files import write_json
+from octopis.scenario.folder import Scenario
 
 FILE = "violation.json"
 
@@ -51,8 +52,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
 def write_evidence(folder: Path, evidence: Evidence) -> None:
     """Leave the evidence beside the trace."""
-    text = msgspec.json.format(msgspec.json.encode(evidence), indent=2)
-    (folder / FILE).write_bytes(text + b"\n")
+    write_json(folder / FILE, evidence)
 
 
 def read_evidence(folder: Path) -> Evidence:

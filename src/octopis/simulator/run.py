@@ -9,12 +9,12 @@ from pathlib import Path
 from types import FrameType
 
 from octopis.errors import LawViolated, OctopisError
+from octopis.scenario.folder import Scenario
 from octopis.simulator.ledger import Progress
 from octopis.simulator.replay import Evidence, write_evidence
 from octopis.simulator.simulation import Simulation
 from octopis.trace import Level, RunSummary, TraceWriter, write_summary
 from octopis.trace.summary import State
-from octopis.workload.folder import Scenario
 
 
 def run(

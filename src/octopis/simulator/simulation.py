@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from operator import itemgetter
 
-from octopis.routing import Algorithm, Reason
-from octopis.simulator.audience import Flight, Matcher
-from octopis.simulator.copies import Copy, Spread
+from octopis.core.routing import Algorithm, Reason
+from octopis.scenario.folder import Scenario
+from octopis.simulator.audience import Copy, Flight, Matcher, Spread
 from octopis.simulator.core import RealBrokers
 from octopis.simulator.dynamic import DynamicNotifying
 from octopis.simulator.identified import IdentifiedNotifying
@@ -21,7 +21,6 @@ from octopis.simulator.windows import Windows
 from octopis.trace import Level, RunSummary, TraceWriter
 from octopis.trace.summary import QueueBound, State
 from octopis.version import __version__
-from octopis.workload.folder import Scenario
 
 MS = 1_000_000
 

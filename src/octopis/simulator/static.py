@@ -1,8 +1,7 @@
 """SNR in the simulator: along the shortest subscription trees."""
 
-from octopis.routing import Reason
-from octopis.simulator.audience import Flight
-from octopis.simulator.copies import Copy
+from octopis.core.routing import Reason
+from octopis.simulator.audience import Copy, Flight
 from octopis.simulator.network import Output, Station
 from octopis.simulator.notifying import Notifying
 

@@ -4,13 +4,13 @@ The cheap forms of routing/broadcast.py and routing/flooding.py for an overlay w
 which every subscription is made once. Tests show that they do what `routing.Broker` does.
 """
 
+from octopis.core.routing import Reason
 from octopis.errors import OperationFailed
-from octopis.routing import Reason
-from octopis.simulator.copies import Copy, Spread
+from octopis.scenario.costs import Costs
+from octopis.simulator.audience import Copy, Spread
 from octopis.simulator.kernel import Kernel
 from octopis.simulator.ledger import Ledger
 from octopis.simulator.network import Output, Station
-from octopis.workload.costs import Costs
 
 
 class _Subscribing:

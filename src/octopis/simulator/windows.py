@@ -7,8 +7,8 @@ Link Status Table can be checked against it.
 from collections import Counter
 from collections.abc import Callable
 
-from octopis.routing import LinkStatus
-from octopis.simulator.copies import Copy
+from octopis.core.routing import LinkStatus
+from octopis.simulator.audience import Copy
 from octopis.simulator.kernel import Kernel
 from octopis.simulator.laws import Laws
 from octopis.simulator.ledger import Ledger

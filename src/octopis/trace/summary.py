@@ -1,11 +1,38 @@
-"""The summary of a run: what was run, how it ended, and exact counts, as one JSON file."""
+"""The summary of a run: what was run, how it ended, and exact counts, as one JSON file.
 
+How much of a run is written down. Counters in the summary are exact at every level.
+"""
+
+from enum import Enum
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from octopis.errors import InvalidConfiguration
+from octopis.files import write_json
+
+
+class Level(Enum):
+    """`summary`: counters; `deliveries`: who got what and when; `full`: every message, too."""
+
+    SUMMARY = "summary"
+    DELIVERIES = "deliveries"
+    FULL = "full"
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables that are written at this level."""
+        return _TABLES[self]
+
+
+_DELIVERIES = ("subscriptions", "publications", "deliveries", "links")
+_TABLES = {
+    Level.SUMMARY: ("links",),
+    Level.DELIVERIES: _DELIVERIES,
+    Level.FULL: (*_DELIVERIES, "stored", "ims", "queues"),
+}
+
 
 State = Literal["complete", "partial", "violated"]
 
@@ -60,8 +87,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 def write_summary(folder: Path, summary: RunSummary) -> None:
     """Write the summary into the trace's folder, as the last of its files."""
-    text = msgspec.json.format(msgspec.json.encode(summary), indent=2)
-    (folder / FILE).write_bytes(text + b"\n")
+    write_json(folder / FILE, summary)
 
 
 def read_summary(folder: Path) -> RunSummary:

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from octopis.trace.level import Level
-from octopis.trace.new_folder import new_folder
+from octopis.files import empty_folder
 from octopis.trace.schemas import NAME, SCHEMAS
+from octopis.trace.summary import Level
 
 ROW_GROUP = 250_000
 """Rows that wait in memory before they are written."""
@@ -21,7 +21,7 @@ class TraceWriter:
 
     def __init__(self, folder: Path, level: Level, row_group: int | None = None) -> None:
         """Make the files; raise InvalidConfiguration where the folder holds something already."""
-        self.folder = folder = new_folder(folder)
+        self.folder = folder = empty_folder(folder)
         self.level = level
         self._tables = {name: _Table(folder, name, row_group or ROW_GROUP) for name in level.tables}
 

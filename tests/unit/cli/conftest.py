@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from octopis.workload.folder import Scenario, read_scenario
+from octopis.scenario.folder import Scenario, read_scenario
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -1,6 +1,6 @@
 import pytest
 
-from octopis.cli.attributes import parse_attributes, parse_value
+from octopis.cli.notifications import parse_attributes, parse_value
 from octopis.errors import InvalidNotification
 
 

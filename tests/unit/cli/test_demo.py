@@ -4,15 +4,13 @@ from pathlib import Path
 import pytest
 
 from octopis.cli import demo
+from octopis.core.model import BrokerId
+from octopis.core.routing import Algorithm
 from octopis.demo.comparison import Compared
 from octopis.demo.deliveries import Verdict
-from octopis.demo.feed import Feed
 from octopis.demo.run import Demonstrated
-from octopis.demo.slowed_link import SlowedLink
 from octopis.demo.stage import PlainStage
-from octopis.demo.workload import SIZES
-from octopis.model import BrokerId
-from octopis.routing import Algorithm
+from octopis.demo.workload import SIZES, Feed, SlowedLink
 
 HOST = BrokerId("b", 2)
 FEED = Feed(HOST, {"feed": "hrp"}, [], 2.0, 6.0, 1_601, 137.0)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from octopis.cli import evaluate_output
-from octopis.cli.evaluate_output import shown_progress
+from octopis.cli import evaluate as evaluate_output
+from octopis.cli.evaluate import shown_progress
 from octopis.evaluation.agenda import Progress, Told
 from octopis.evaluation.experiments import Size
 from octopis.evaluation.folders import REQUEST, claim_folder

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from octopis.cli import overlay_output
-from octopis.live.document import parse_overlay
-from octopis.live.overlay_status import Statuses, ask_all
-from octopis.routing import Algorithm
+from octopis.core.routing import Algorithm
+from octopis.overlay.settings import parse_overlay
+from octopis.overlay.status import Statuses, ask_all
 from support.live import client_of, line, overlay, ready, run_live
 
 

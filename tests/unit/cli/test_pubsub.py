@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from octopis.cli.json_lines import format_line, parse_line
+from octopis.cli.notifications import format_line, parse_line
 from octopis.cli.overlay_options import default_url
+from octopis.client.streams import Received
 from octopis.errors import InvalidNotification
-from octopis.live.notifications import Received
 from support.processes import free_ports
 
 

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from octopis.routing import Algorithm
-from octopis.topology import from_catalogue
+from octopis.core.routing import Algorithm
+from octopis.core.topology import from_catalogue
+from octopis.scenario.costs import format_profile, profile_named
+from octopis.scenario.document import CutLink, SlowLink
+from octopis.scenario.folder import FILES, read_scenario
 from octopis.trace import Level, read_summary
-from octopis.workload.costs import format_profile, profile_named
-from octopis.workload.folder import FILES, read_scenario
-from octopis.workload.scenario import CutLink, SlowLink
 from support.sim_command import BURST, SMALL, edit, facts, refused
 from support.simulations import digests, rows
 

@@ -5,9 +5,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from octopis.routing import Algorithm
+from octopis.core.routing import Algorithm
+from octopis.scenario.folder import read_scenario
 from octopis.trace import Level, read_summary
-from octopis.workload.folder import read_scenario
 from support.sim_command import BURST, SMALL, assert_consistent, edit, facts, queue_of
 from support.simulations import digests, made_deliveries, rows, wanted_deliveries
 

@@ -11,8 +11,8 @@ from time import monotonic
 
 import pytest
 
+from octopis.scenario.folder import Scenario
 from octopis.trace import Level, read_summary
-from octopis.workload.folder import Scenario
 from support.sim_command import BURST, SMALL, assert_consistent
 from support.simulations import digests
 

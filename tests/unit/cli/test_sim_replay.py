@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from octopis.scenario.folder import read_scenario
 from octopis.simulator.core import RealBrokers
 from octopis.simulator.static import StaticNotifying
 from octopis.trace import Level, read_summary
-from octopis.workload.folder import read_scenario
 from support.sim_command import BURST, SMALL, edit, refused
 from support.simulations import rows
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from octopis.topology import parse_topology
+from octopis.core.topology import parse_topology
 
 OCTOPIS = Path(sys.executable).with_name("octopis")
 

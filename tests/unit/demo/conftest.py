@@ -3,18 +3,16 @@ from pathlib import Path
 
 import pytest
 
+from octopis.core.routing import Algorithm
+from octopis.core.topology import SCOT
 from octopis.demo.comparison import Compared
 from octopis.demo.deliveries import Verdict
-from octopis.demo.feed import Feed, read_feed
 from octopis.demo.rounds import Round
-from octopis.demo.slowed_link import SlowedLink, slowed_link
 from octopis.demo.watching import BrokerView, Snapshot
-from octopis.demo.workload import SEED, SIZES, plan_of
-from octopis.live.playing import Played
-from octopis.routing import Algorithm
-from octopis.topology import SCOT
-from octopis.workload.example import write_example
-from octopis.workload.folder import Scenario, read_scenario
+from octopis.demo.workload import SEED, SIZES, Feed, SlowedLink, plan_of, read_feed, slowed_link
+from octopis.overlay.player import Played
+from octopis.scenario.example import write_example
+from octopis.scenario.folder import Scenario, read_scenario
 
 
 @pytest.fixture(scope="session")

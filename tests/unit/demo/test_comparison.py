@@ -3,6 +3,7 @@ from collections.abc import Callable
 
 import pytest
 
+from octopis.core.routing import Algorithm
 from octopis.demo.comparison import (
     FACTS,
     Compared,
@@ -14,7 +15,6 @@ from octopis.demo.comparison import (
 )
 from octopis.demo.rounds import Round
 from octopis.errors import DeliveriesWrong
-from octopis.routing import Algorithm
 
 Make = Callable[..., Compared]
 

@@ -5,11 +5,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from octopis.core.routing import Algorithm
 from octopis.demo.deliveries import DELIVERIES, Verdict, check_deliveries, write_deliveries
 from octopis.demo.rounds import Round
-from octopis.pipeline.truth import true_pairs
-from octopis.routing import Algorithm
-from octopis.workload.folder import Scenario
+from octopis.pipeline.scenarios.truth import true_pairs
+from octopis.scenario.folder import Scenario
 
 ALL = (Algorithm.BID, Algorithm.SNR, Algorithm.DNR)
 

@@ -4,12 +4,12 @@ from io import StringIO
 import pytest
 from rich.console import Console, RenderableType
 
+from octopis.core.routing import Algorithm
+from octopis.core.topology import SCOT
 from octopis.demo.comparison import Compared
 from octopis.demo.display import Scene, bar, comparison_table, render, sparkline
-from octopis.demo.slowed_link import SlowedLink
 from octopis.demo.watching import BrokerView, Snapshot
-from octopis.routing import Algorithm
-from octopis.topology import SCOT
+from octopis.demo.workload import SlowedLink
 
 BUSY = ["b,2 → b,0", "b,2 → b,1", "a,2 → b,2", "c,1 → b,1"]
 

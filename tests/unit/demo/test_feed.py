@@ -1,7 +1,7 @@
-from octopis.demo.feed import Feed
-from octopis.routing.messages import Routed
-from octopis.wire.link import encode_message
-from octopis.wire.published import decode_published, encode_published
+from octopis.core.routing.messages import Routed
+from octopis.core.wire.link import encode_message
+from octopis.core.wire.published import decode_published, encode_published
+from octopis.demo.workload import Feed
 
 
 def test_feed_is_the_high_rate_publishers_alone(feed: Feed):

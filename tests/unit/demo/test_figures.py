@@ -1,11 +1,10 @@
 from pathlib import Path
 
-from octopis.demo.feed import Feed
 from octopis.demo.figures import draw_delays, draw_queue
 from octopis.demo.rounds import Round
-from octopis.demo.slowed_link import SlowedLink
-from octopis.evaluation.picture_files import write_figure
-from octopis.evaluation.style import LOOKS
+from octopis.demo.workload import Feed, SlowedLink
+from octopis.report.pictures import write_figure
+from octopis.report.style import LOOKS
 
 
 def test_queue_has_a_line_for_each_round(rounds: list[Round], feed: Feed, link: SlowedLink):

@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from octopis.demo.folder import COMPARISON, REPORT, check_folder, replaced_folder
+from octopis.demo.folder import COMPARISON, REPORT, check_folder
 from octopis.errors import InvalidConfiguration
+from octopis.files import whole_folder
 
 
 def fill(folder: Path, text: str) -> None:
@@ -24,7 +25,7 @@ def put_in(target: Path) -> None:
 def test_folder_takes_the_place_of_an_earlier_one(tmp_path: Path):
     target = tmp_path / "out" / "demo"
     for text in ("one", "two"):
-        with replaced_folder(target) as draft:
+        with whole_folder(target, check_folder) as draft:
             fill(draft, text)
             assert not target.exists() or (target / REPORT).read_text() == "one"
         assert (target / REPORT).read_text() == text
@@ -33,9 +34,9 @@ def test_folder_takes_the_place_of_an_earlier_one(tmp_path: Path):
 
 def test_failure_leaves_the_earlier_one_and_nothing_else(tmp_path: Path):
     target = tmp_path / "demo"
-    with replaced_folder(target) as draft:
+    with whole_folder(target, check_folder) as draft:
         fill(draft, "one")
-    with pytest.raises(KeyboardInterrupt), replaced_folder(target) as draft:
+    with pytest.raises(KeyboardInterrupt), whole_folder(target, check_folder) as draft:
         interrupted_in(draft)
     assert (target / REPORT).read_text() == "one"
     assert [path.name for path in tmp_path.iterdir()] == ["demo"]
@@ -57,13 +58,16 @@ def test_what_is_not_a_demos_is_never_removed(tmp_path: Path):
 
 def test_what_was_put_there_meanwhile_is_not_removed_either(tmp_path: Path):
     target = tmp_path / "demo"
-    with pytest.raises(InvalidConfiguration, match="holds mine"), replaced_folder(target):
+    with (
+        pytest.raises(InvalidConfiguration, match="holds mine"),
+        whole_folder(target, check_folder),
+    ):
         put_in(target)
     assert [path.name for path in target.iterdir()] == ["mine"]
 
 
 def test_empty_folder_is_taken(tmp_path: Path):
-    with replaced_folder(tmp_path / "demo") as draft:
+    with whole_folder(tmp_path / "demo", check_folder) as draft:
         (tmp_path / "demo").mkdir()
         fill(draft, "one")
     assert (tmp_path / "demo" / REPORT).exists()
@@ -72,5 +76,5 @@ def test_empty_folder_is_taken(tmp_path: Path):
 def test_place_that_cannot_be_written_is_said(tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(InvalidConfiguration, match="cannot write"):
-        with replaced_folder(tmp_path / "file" / "demo"):
+        with whole_folder(tmp_path / "file" / "demo", check_folder):
             pytest.fail("must not come here")

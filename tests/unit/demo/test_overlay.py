@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from octopis.demo.overlay import overlay_document, overlay_order, overlay_up
-from octopis.demo.slowed_link import SlowedLink
+from octopis.core.routing import Algorithm
+from octopis.demo.rounds import overlay_document, overlay_order, overlay_up
+from octopis.demo.workload import SlowedLink
 from octopis.errors import OperationFailed
-from octopis.live.document import parse_overlay
-from octopis.live.overlay_status import ask_all
-from octopis.routing import Algorithm
-from octopis.workload.folder import Scenario
+from octopis.overlay.settings import parse_overlay
+from octopis.overlay.status import ask_all
+from octopis.scenario.folder import Scenario
 from support.overlay_command import SMALL
 
 

@@ -1,15 +1,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from octopis.core.routing import Algorithm
 from octopis.demo.comparison import FACTS, Compared
-from octopis.demo.feed import Feed
 from octopis.demo.folder import ENDINGS, PICTURES
 from octopis.demo.report import report_page, write_pictures
 from octopis.demo.rounds import Round
-from octopis.demo.slowed_link import SlowedLink
-from octopis.demo.workload import Prepared
-from octopis.routing import Algorithm
-from octopis.workload.folder import Scenario
+from octopis.demo.workload import Feed, Prepared, SlowedLink
+from octopis.scenario.folder import Scenario
 
 
 def test_page_has_the_table_the_pictures_and_what_they_mean(  # noqa: PLR0917 - fixtures

@@ -3,12 +3,12 @@ from pathlib import Path
 import pytest
 import uvloop
 
+from octopis.core.routing import Algorithm
 from octopis.demo.rounds import Round, play_round, read_links
-from octopis.demo.slowed_link import SlowedLink
 from octopis.demo.watching import Snapshot
+from octopis.demo.workload import SlowedLink
 from octopis.errors import OperationFailed
-from octopis.routing import Algorithm
-from octopis.workload.folder import Scenario
+from octopis.scenario.folder import Scenario
 
 
 def test_round_is_played_through_real_brokers(tmp_path: Path, scenario: Scenario, link: SlowedLink):

@@ -1,8 +1,7 @@
 from dataclasses import replace
 
-from octopis.demo.feed import Feed
-from octopis.demo.slowed_link import SHARE, SlowedLink, slowed_link
-from octopis.topology import SCOT, LinkKind
+from octopis.core.topology import SCOT, LinkKind
+from octopis.demo.workload import SHARE, Feed, SlowedLink, slowed_link
 
 
 def test_link_leads_from_the_high_rate_publisher_to_the_nearest_other_cluster(

@@ -4,13 +4,13 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from octopis.core.routing import Algorithm
+from octopis.core.topology import SCOT
 from octopis.demo import stage
 from octopis.demo.display import Scene
-from octopis.demo.slowed_link import SlowedLink
 from octopis.demo.stage import PlainStage, TerminalStage
 from octopis.demo.watching import Snapshot
-from octopis.routing import Algorithm
-from octopis.topology import SCOT
+from octopis.demo.workload import SlowedLink
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 from dataclasses import replace
 
-from octopis.demo.feed import Feed
-from octopis.demo.slowed_link import SlowedLink
+from octopis.core.routing import Algorithm
 from octopis.demo.texts import (
     IDEAS,
     TITLES,
@@ -10,8 +9,8 @@ from octopis.demo.texts import (
     slowed_sentence,
     tree_sentence,
 )
-from octopis.routing import Algorithm
-from octopis.workload.folder import Scenario
+from octopis.demo.workload import Feed, SlowedLink
+from octopis.scenario.folder import Scenario
 
 
 def test_every_algorithm_is_introduced():

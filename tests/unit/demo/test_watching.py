@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 
 from octopis.demo import watching
-from octopis.demo.slowed_link import SlowedLink
 from octopis.demo.watching import Snapshot, Watcher
-from octopis.live.overlay_status import Statuses
+from octopis.demo.workload import SlowedLink
+from octopis.overlay.status import Statuses
 
 
 def link_status(length: int = 0, *, overloaded: bool = False) -> dict[str, Any]:

@@ -1,11 +1,10 @@
 from pathlib import Path
 
-from octopis.demo.feed import Feed
-from octopis.demo.slowed_link import SlowedLink
+from octopis.core.routing import Algorithm
 from octopis.demo.ways import draw_way
-from octopis.evaluation.picture_files import write_figure
-from octopis.routing import Algorithm
-from octopis.workload.folder import Scenario
+from octopis.demo.workload import Feed, SlowedLink
+from octopis.report.pictures import write_figure
+from octopis.scenario.folder import Scenario
 
 
 def test_dynamic_routing_goes_around_in_case_i(

@@ -3,8 +3,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from octopis.demo.workload import SEED, SIZES, plan_of, prepare
-from octopis.pipeline.truth import true_pairs
-from octopis.workload.folder import Scenario
+from octopis.pipeline.scenarios.truth import true_pairs
+from octopis.scenario.folder import Scenario
 
 
 def test_every_size_is_a_sound_plan_with_a_high_rate_publisher():

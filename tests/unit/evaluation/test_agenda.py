@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from octopis.core.routing import Algorithm
 from octopis.evaluation import agenda as module
 from octopis.evaluation.agenda import (
     Agenda,
@@ -20,7 +21,6 @@ from octopis.evaluation.experiments import Experiment, Point, Size, points
 from octopis.evaluation.folders import Folders
 from octopis.evaluation.sensitivity import bases
 from octopis.evaluation.sensitivity import points as varied_points
-from octopis.routing import Algorithm
 from support.measures import PAPER
 
 

@@ -9,7 +9,7 @@ from octopis.errors import InvalidConfiguration, SweepFailed
 from octopis.evaluation.evaluate import Evaluation, check_quotes
 from octopis.evaluation.experiments import Experiment, Size
 from octopis.evaluation.folders import claim_folder
-from octopis.pipeline.ingest import ingest, read_quotes
+from octopis.pipeline.ingest.ingest import ingest, read_quotes
 from support.evaluations import evaluation_in, tiny_sizes
 from support.measures import PAPER, request
 from support.quotes import HEADER, csv_rows, write_lines

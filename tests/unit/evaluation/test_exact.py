@@ -2,9 +2,9 @@
 
 import pytest
 
+from octopis.core.routing import Algorithm
 from octopis.evaluation.exact import exact
 from octopis.evaluation.experiments import Experiment
-from octopis.routing import Algorithm
 from support.measures import Change, by_algorithm, measures
 
 BID, SNR, DNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR

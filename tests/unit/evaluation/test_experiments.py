@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from octopis.core.routing import Algorithm
 from octopis.evaluation.experiments import RATES, SIZES, Experiment, Point, Size, points
-from octopis.routing import Algorithm
-from octopis.workload.costs import profile_named
+from octopis.scenario.costs import profile_named
 
 PAPER = profile_named("paper")
 EVERY_ALGORITHM = {Algorithm.BID, Algorithm.SNR, Algorithm.DNR}

@@ -6,12 +6,12 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from octopis.core.routing import Algorithm
 from octopis.evaluation.experiments import Experiment
 from octopis.evaluation.figures import all_figures
 from octopis.evaluation.measures import Measures, Series
-from octopis.evaluation.picture_files import write_figure
-from octopis.evaluation.style import LOOKS
-from octopis.routing import Algorithm
+from octopis.report.pictures import write_figure
+from octopis.report.style import LOOKS
 from support.measures import Change, measures
 
 BID, SNR, DNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR

@@ -113,6 +113,6 @@ def test_every_part_has_a_place_of_its_own(tmp_path: Path):
 
 
 def test_folder_whose_request_was_never_whole_is_begun_anew(tmp_path: Path):
-    (tmp_path / "evaluation.json.draft").write_bytes(b'{"version"')
+    (tmp_path / ".evaluation.json.1.draft").write_bytes(b'{"version"')
     claim_folder(tmp_path, request())
     assert [path.name for path in tmp_path.iterdir()] == [REQUEST]

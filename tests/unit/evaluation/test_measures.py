@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from octopis.core.routing import Algorithm
 from octopis.evaluation.experiments import Experiment, Point, Size, points
 from octopis.evaluation.folders import Folders
 from octopis.evaluation.measures import Measures, Series, read_measures
-from octopis.routing import Algorithm
 from support.measures import PAPER, measures
 
 SECOND_NS = 1_000_000_000

@@ -2,11 +2,11 @@
 
 import pytest
 
+from octopis.core.routing import Algorithm
 from octopis.evaluation.claims import Claim, Outcome, outcome
 from octopis.evaluation.experiments import Experiment
 from octopis.evaluation.measures import Measures, Series
 from octopis.evaluation.paper_claims import CLAIMS
-from octopis.routing import Algorithm
 from support.measures import Change, by_algorithm, measures
 
 BID, SNR, DNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR

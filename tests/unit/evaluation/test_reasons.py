@@ -2,10 +2,10 @@
 
 import pytest
 
+from octopis.core.routing import Algorithm
 from octopis.evaluation import reasons
 from octopis.evaluation.experiments import Experiment
 from octopis.evaluation.measures import Measures, Series
-from octopis.routing import Algorithm
 from support.measures import by_algorithm, measures
 
 BID, SNR, DNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR

@@ -6,10 +6,10 @@ from pathlib import Path
 import pyarrow.csv as pa_csv
 import pytest
 
+from octopis.core.routing import Algorithm
 from octopis.evaluation.folders import Folders
 from octopis.evaluation.paper_claims import CLAIMS
 from octopis.evaluation.report import Report, failed
-from octopis.routing import Algorithm
 from support.measures import PAPER, Change, by_algorithm, measures, request
 
 BID, SNR, DNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR

@@ -6,13 +6,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from octopis.core.routing import Algorithm
+from octopis.core.topology import from_catalogue
 from octopis.errors import InvalidConfiguration
 from octopis.evaluation.experiments import Experiment, Point, Size
 from octopis.evaluation.sensitivity import BASELINE, FULL, VARIATIONS, bases, derive, points
-from octopis.routing import Algorithm
-from octopis.topology import from_catalogue
-from octopis.workload.example import write_example
-from octopis.workload.folder import (
+from octopis.scenario.document import RoutingOptions, parse_scenario
+from octopis.scenario.example import write_example
+from octopis.scenario.folder import (
     DOCUMENT,
     FILES,
     NOTIFICATIONS,
@@ -20,8 +21,7 @@ from octopis.workload.folder import (
     SUBSCRIPTIONS,
     read_scenario,
 )
-from octopis.workload.plan import Plan
-from octopis.workload.scenario import RoutingOptions, parse_scenario
+from octopis.scenario.plan import Plan
 from support.measures import PAPER
 
 EVERY = {each.name: each for each in FULL}

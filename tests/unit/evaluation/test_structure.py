@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from octopis.evaluation.structure import distances, tree_lengths
-from octopis.pipeline.metrics import Traces
-from octopis.routing import Algorithm
-from octopis.topology import from_catalogue
+from octopis.core.routing import Algorithm
+from octopis.core.topology import from_catalogue
+from octopis.evaluation.exact import distances, tree_lengths
+from octopis.pipeline.results.metrics import Traces
 from support.traces import make_scenario, make_trace
 
 SCHEMA = "run string, broker string, tree_length_max long, tree_length_mean double, ims long"

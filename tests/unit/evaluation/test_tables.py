@@ -5,6 +5,7 @@ from pathlib import Path
 import pyarrow.csv as pa_csv
 import pytest
 
+from octopis.core.routing import Algorithm
 from octopis.evaluation.claims import Claim, Outcome
 from octopis.evaluation.experiments import Experiment
 from octopis.evaluation.measures import Series
@@ -17,7 +18,6 @@ from octopis.evaluation.tables import (
     spread,
     write_csv,
 )
-from octopis.routing import Algorithm
 from support.measures import measures
 
 BID, SNR, DNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR

@@ -4,10 +4,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline.build import build
-from octopis.pipeline.synthetic import synthetic_quotes
+from octopis.pipeline.ingest.synthetic import synthetic_quotes
+from octopis.pipeline.scenarios.build import build
+from octopis.scenario.folder import read_scenario
 from octopis.simulator.run import run
-from octopis.workload.folder import read_scenario
 from support.traces import small_plan
 
 

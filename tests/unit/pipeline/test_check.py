@@ -5,8 +5,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline.check import LOST, TWICE, UNASKED, UNORDERED, check
-from octopis.workload.folder import Scenario, read_scenario
+from octopis.pipeline.results.check import LOST, TWICE, UNASKED, UNORDERED, check
+from octopis.scenario.folder import Scenario, read_scenario
 from support.traces import make_scenario, make_trace, rewrite
 
 

@@ -3,7 +3,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from octopis.errors import InvalidConfiguration, OperationFailed
-from octopis.pipeline.failures import plain_errors, sentence
+from octopis.pipeline.spark.failures import plain_errors, sentence
 
 
 def test_our_own_sentence_from_a_worker_is_found():

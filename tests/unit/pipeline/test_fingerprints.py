@@ -3,7 +3,7 @@ import random
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from octopis.pipeline.fingerprints import fingerprints
+from octopis.pipeline.results.check import fingerprints
 
 PAIRS = [(f"p{n % 3}", n, f"s{n % 7}") for n in range(200)]
 

@@ -5,8 +5,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from octopis.errors import InvalidConfiguration, OperationFailed
-from octopis.pipeline import ingest as room
-from octopis.pipeline.ingest import IngestReport, ingest, ingest_synthetic, read_quotes
+from octopis.pipeline.ingest import ingest as room
+from octopis.pipeline.ingest.ingest import IngestReport, ingest, ingest_synthetic, read_quotes
 from support.quotes import HEADER, csv_rows, write_lines
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from octopis.errors import SparkUnavailable
-from octopis.pipeline.java import check_java, java_version
+from octopis.pipeline.spark.java import check_java, java_version
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from octopis.pipeline.java_process import interrupt_wins, last_line
+from octopis.pipeline.spark.java import interrupt_wins, last_line
 
 INTERRUPTED = """
 import os, signal, sys, threading
-from octopis.pipeline import java_process, session
+from octopis.pipeline.spark import java as java_process, session
 room = java_process if hasattr(java_process, sys.argv[1]) else session
 step = getattr(room, sys.argv[1])
 def begin(*facts):
@@ -28,7 +28,7 @@ except KeyboardInterrupt:
 
 INTERRUPT_HIDDEN = """
 import signal
-from octopis.pipeline.session import open_spark
+from octopis.pipeline.spark.session import open_spark
 try:
     with open_spark("local[1]") as spark:
         try:

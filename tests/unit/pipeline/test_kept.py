@@ -1,7 +1,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from octopis.pipeline.kept import kept
+from octopis.pipeline.spark.session import kept
 
 
 def test_frame_is_kept_inside_and_forgotten_after(spark: SparkSession):

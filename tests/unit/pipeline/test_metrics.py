@@ -5,9 +5,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from octopis.core.routing import Algorithm
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline import metrics as m
-from octopis.routing import Algorithm
+from octopis.pipeline.results import metrics as m
 from octopis.trace import Level, read_summary
 from support.traces import make_scenario, make_trace
 

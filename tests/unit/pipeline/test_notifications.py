@@ -5,10 +5,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from octopis.pipeline.notifications import notifications, write_single_file
-from octopis.pipeline.subscriptions import shuffled
-from octopis.pipeline.synthetic import synthetic_quotes
-from octopis.workload.clients import Clients, attribute_types
+from octopis.pipeline.ingest.synthetic import synthetic_quotes
+from octopis.pipeline.scenarios.notifications import notifications, write_single_file
+from octopis.pipeline.scenarios.subscriptions import shuffled
+from octopis.scenario.clients import Clients, attribute_types
 from support.traces import small_plan
 
 KIND = pa.struct([("x", pa.int64())])

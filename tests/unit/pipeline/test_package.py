@@ -2,12 +2,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from octopis.pipeline.package import package_to_ship, zip_package
+from octopis.pipeline.spark.session import package_to_ship, zip_package
 
 PROGRAM = """
 import octopis
-from octopis.filters import parse_filter
-from octopis.pipeline import truth
+from octopis.core.filters import parse_filter
+from octopis.pipeline.scenarios import truth
 print(octopis.__file__, parse_filter("x > 1").matches({"x": 2}))
 """
 

@@ -7,7 +7,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from octopis.pipeline.parts import write_parts
+from octopis.pipeline.scenarios.parts import write_parts
 
 SCHEMA = pa.schema([("name", pa.dictionary(pa.int32(), pa.string())), ("id", pa.int64())])
 

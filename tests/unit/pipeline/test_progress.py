@@ -2,7 +2,7 @@ import time
 
 from pyspark.sql import SparkSession
 
-from octopis.pipeline.progress import watched
+from octopis.pipeline.spark.progress import watched
 
 
 def test_tasks_are_counted_while_they_run(spark: SparkSession):

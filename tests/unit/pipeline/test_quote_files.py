@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline.quote_files import find_files, header_columns
+from octopis.pipeline.ingest.quote_files import find_files, header_columns
 
 
 def test_files_are_found_by_name_and_in_folders(tmp_path: Path):

@@ -2,7 +2,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from octopis.pipeline.quotes import accepted, derived, judged, quarantined
+from octopis.pipeline.ingest.quotes import accepted, derived, judged, quarantined
 
 RAW = "file string, line long, text string, symbol string, date string, open string, high string, low string, close string, volume string, fault string"  # noqa: E501
 SOUND = {

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from octopis.pipeline.quote_files import find_files
-from octopis.pipeline.reading import count_rows, first_lines, read_lines, read_rows
+from octopis.pipeline.ingest.quote_files import find_files
+from octopis.pipeline.ingest.reading import count_rows, first_lines, read_lines, read_rows
 from support.quotes import HEADER, csv_rows, padres_line, write_lines
 
 

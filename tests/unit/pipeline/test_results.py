@@ -4,7 +4,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from octopis.pipeline.results import write_results
+from octopis.pipeline.results.results import write_results
 from octopis.trace import Level
 from support.traces import make_scenario, make_trace
 

@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 
+from octopis.core.routing import Algorithm
+from octopis.core.topology import from_catalogue
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline.runs import Loaders, RunTable, parse_runs
-from octopis.routing import Algorithm
-from octopis.topology import from_catalogue
+from octopis.pipeline.runs.runs import Loaders, RunTable, parse_runs
+from octopis.scenario.costs import profile_named
 from octopis.trace import Level
-from octopis.workload.costs import profile_named
 
 LOADERS = Loaders(from_catalogue, profile_named)
 

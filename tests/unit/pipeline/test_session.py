@@ -10,13 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from octopis.errors import SparkUnavailable
-from octopis.pipeline import session
-from octopis.pipeline.session import is_connect, open_spark, ship, task_count
+from octopis.pipeline.spark import session
+from octopis.pipeline.spark.session import is_connect, open_spark, ship, task_count
 
 OCTOPIS = Path(sys.executable).with_name("octopis")
 OPEN_TWICE = """
 import signal, sys
-from octopis.pipeline.session import open_spark
+from octopis.pipeline.spark.session import open_spark
 before = signal.getsignal(signal.SIGINT)
 for _ in range(2):
     with open_spark("local[1]") as spark:

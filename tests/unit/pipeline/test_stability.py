@@ -2,7 +2,7 @@ from random import Random
 
 from pyspark.sql import SparkSession
 
-from octopis.pipeline.stability import stability_series
+from octopis.pipeline.results.metrics import stability_series
 
 
 def test_series_is_the_longest_delay_of_each_block_in_order_of_arrival(spark: SparkSession):

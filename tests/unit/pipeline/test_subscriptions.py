@@ -1,12 +1,12 @@
 import pytest
 from pyspark.sql import SparkSession
 
+from octopis.core.filters import parse_filter
 from octopis.errors import InvalidConfiguration, OperationFailed
-from octopis.filters import parse_filter
-from octopis.pipeline.failures import plain_errors
+from octopis.pipeline.ingest.synthetic import synthetic_quotes
+from octopis.pipeline.scenarios.subscriptions import filter_texts, sample_size, shuffled
 from octopis.pipeline.schemas import QUOTES
-from octopis.pipeline.subscriptions import filter_texts, sample_size, shuffled
-from octopis.pipeline.synthetic import synthetic_quotes
+from octopis.pipeline.spark.failures import plain_errors
 
 
 def test_order_depends_on_the_seed_alone(spark: SparkSession):

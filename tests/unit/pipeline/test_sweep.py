@@ -4,12 +4,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from octopis.core.topology import from_catalogue
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline.runs import Loaders, RunTable, parse_runs
-from octopis.pipeline.sweep import scenario_of, sweep
-from octopis.topology import from_catalogue
+from octopis.pipeline.runs.runs import Loaders, RunTable, parse_runs
+from octopis.pipeline.runs.sweep import scenario_of, sweep
+from octopis.scenario.costs import profile_named
 from octopis.trace import read_summary
-from octopis.workload.costs import profile_named
 from support.traces import make_scenario, make_trace
 
 SIZES = "subscribers = 20\npublishers = 2\nnotifications = 5\n"

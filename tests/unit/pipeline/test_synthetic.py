@@ -1,7 +1,7 @@
 from pyspark.sql import SparkSession
 
+from octopis.pipeline.ingest.synthetic import synthetic_quotes
 from octopis.pipeline.schemas import QUOTES
-from octopis.pipeline.synthetic import synthetic_quotes
 
 
 def test_seeded_quotes_have_the_usual_shape(spark: SparkSession):

@@ -5,7 +5,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline.trace_folder import check_table, open_trace, read_trace
+from octopis.pipeline.spark.trace_folder import check_table, open_trace, read_trace
 from support.traces import make_scenario, make_trace
 
 

@@ -5,10 +5,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from octopis.pipeline.failures import sentence
-from octopis.pipeline.trace_folder import read_trace
-from octopis.pipeline.trace_source import FACTS
-from octopis.routing import Algorithm
+from octopis.core.routing import Algorithm
+from octopis.pipeline.spark.failures import sentence
+from octopis.pipeline.spark.trace_folder import read_trace
+from octopis.pipeline.spark.trace_source import FACTS
 from octopis.trace import Level
 from octopis.trace.schemas import SCHEMAS
 from support.traces import make_scenario, make_trace

@@ -4,8 +4,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline.truth import FOLDER, true_pairs, write_truth
-from octopis.workload.folder import read_scenario
+from octopis.pipeline.scenarios.truth import FOLDER, true_pairs, write_truth
+from octopis.scenario.folder import read_scenario
 from support.traces import make_scenario
 
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from octopis.filters import parse_filter
-from octopis.model import BrokerId
+from octopis.core.filters import parse_filter
+from octopis.core.model import BrokerId
+from octopis.scenario.tables import Subscriber
 from octopis.simulator.audience import Audience, Flight, Matcher
 from octopis.simulator.network import Network
-from octopis.workload.tables import Subscriber
 from support.overlays import CHAIN
 from support.scenarios import FILTERS, random_notification
 

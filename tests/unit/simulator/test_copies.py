@@ -2,8 +2,8 @@ import gc
 
 import pytest
 
-from octopis.routing import Reason
-from octopis.simulator.copies import Copy, Spread
+from octopis.core.routing import Reason
+from octopis.simulator.audience import Copy, Spread
 from octopis.simulator.network import Network
 from support.overlays import CHAIN
 

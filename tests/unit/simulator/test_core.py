@@ -3,16 +3,16 @@ from dataclasses import replace
 
 import pytest
 
+from octopis.core.filters import parse_filter
+from octopis.core.model import BrokerId, Notification
+from octopis.core.routing import Algorithm, Broker, Effect, Reason
+from octopis.core.routing.messages import Flooded, HostState, Snapshot, Subscription
 from octopis.errors import InvalidFilter, OperationFailed
-from octopis.filters import parse_filter
-from octopis.model import BrokerId, Notification
-from octopis.routing import Algorithm, Broker, Effect, Reason
-from octopis.routing.messages import Flooded, HostState, Snapshot, Subscription
-from octopis.simulator.copies import Copy
+from octopis.scenario.document import CutLink, Policy, QueueOptions, SlowLink
+from octopis.simulator.audience import Copy
 from octopis.simulator.core import RealBrokers
 from octopis.simulator.simulation import Simulation
 from octopis.trace import Level
-from octopis.workload.scenario import CutLink, Policy, QueueOptions, SlowLink
 from support.overlays import A0, B0, B1, C0
 from support.simulations import (
     MS,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from octopis.routing import Algorithm, Reason
-from octopis.simulator.copies import Copy
+from octopis.core.routing import Algorithm, Reason
+from octopis.scenario.document import SlowLink
+from octopis.simulator.audience import Copy
 from octopis.simulator.dynamic import DynamicNotifying
-from octopis.workload.scenario import SlowLink
 from support.overlays import B0, C0
 from support.simulations import MS, Publishes, Row, Setup, Subscribes, plain, ran, rows, simulated
 

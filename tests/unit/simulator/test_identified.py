@@ -2,8 +2,8 @@ from collections import Counter
 
 import pytest
 
-from octopis.routing import Algorithm, Reason
-from octopis.simulator.copies import Copy
+from octopis.core.routing import Algorithm, Reason
+from octopis.simulator.audience import Copy
 from octopis.simulator.identified import IdentifiedNotifying
 from octopis.simulator.simulation import Simulation
 from support.simulations import Publishes, Setup, Subscribes, plain, ran, rows, simulated

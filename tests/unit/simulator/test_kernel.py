@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from octopis.core.model import BrokerId
+from octopis.core.routing import Reason
+from octopis.core.topology import SCOT
 from octopis.errors import OperationFailed
-from octopis.model import BrokerId
-from octopis.routing import Reason
-from octopis.simulator.copies import Copy
+from octopis.scenario.document import Policy, QueueOptions
+from octopis.simulator.audience import Copy
 from octopis.simulator.kernel import Arrival, Kernel
 from octopis.simulator.network import Network, Output, Station
-from octopis.topology import SCOT
-from octopis.workload.scenario import Policy, QueueOptions
 from support.overlays import A0, A1, B0, B1, C0, CHAIN
 from support.scenarios import random_overlay
 

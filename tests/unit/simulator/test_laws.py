@@ -4,16 +4,15 @@ from collections.abc import Callable
 
 import pytest
 
+from octopis.core.filters import parse_filter
+from octopis.core.routing import Algorithm, LinkStatus, Reason
 from octopis.errors import LawViolated
-from octopis.filters import parse_filter
-from octopis.routing import Algorithm, LinkStatus, Reason
+from octopis.scenario.tables import Publisher, Subscriber
 from octopis.simulator import laws as laws_module
-from octopis.simulator.audience import Audience, Flight, Matcher
-from octopis.simulator.copies import Copy, Spread
+from octopis.simulator.audience import Audience, Copy, Flight, Matcher, Spread
 from octopis.simulator.laws import Laws, path_max
 from octopis.simulator.network import Network, Station, Waiting
 from octopis.simulator.queue_status import QueueStatus
-from octopis.workload.tables import Publisher, Subscriber
 from support.overlays import A0, A1, B0, C0, CHAIN
 
 SUBSCRIBERS = [

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from octopis.core.routing import Algorithm
 from octopis.errors import OperationFailed
-from octopis.routing import Algorithm
+from octopis.scenario.document import QueueOptions, SlowLink
 from octopis.simulator.run import run
 from octopis.trace import Level, RunSummary, read_summary
-from octopis.workload.scenario import QueueOptions, SlowLink
 from support.simulations import (
     MS,
     Publishes,

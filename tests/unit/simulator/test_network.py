@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from octopis.routing import Reason
-from octopis.simulator.copies import Copy
+from octopis.core.routing import Reason
+from octopis.core.topology import SCOT
+from octopis.simulator.audience import Copy
 from octopis.simulator.network import Network, Output, Waiting
-from octopis.topology import SCOT
 from support.overlays import A0, A1, A2, B0, B1, B2, C0, CHAIN
 from support.scenarios import random_overlay
 

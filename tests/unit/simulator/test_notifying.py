@@ -2,10 +2,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from octopis.model import BrokerId
-from octopis.routing import Reason
-from octopis.simulator.audience import Flight
-from octopis.simulator.copies import Copy
+from octopis.core.model import BrokerId
+from octopis.core.routing import Reason
+from octopis.simulator.audience import Copy, Flight
 from octopis.simulator.notifying import Notifying
 from octopis.simulator.simulation import Simulation
 from support.overlays import A0, A1, B0, C0

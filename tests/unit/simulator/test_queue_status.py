@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from octopis.routing import LinkStatusTable
+from octopis.core.routing import LinkStatusTable
 from octopis.simulator.queue_status import NEVER, QueueStatus
 from support.overlays import A0
 

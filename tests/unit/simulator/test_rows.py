@@ -5,9 +5,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from octopis.simulator import rows as rows_module
+from octopis.simulator import ledger as rows_module
+from octopis.simulator.ledger import Rows
 from octopis.simulator.network import Network
-from octopis.simulator.rows import Rows
 from octopis.trace import Level, TraceWriter
 from support.overlays import CHAIN
 from support.simulations import Publishes, Setup, Subscribes, rows, written

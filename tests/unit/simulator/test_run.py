@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from octopis.errors import InvalidConfiguration, LawViolated, OperationFailed
+from octopis.scenario.document import QueueOptions
 from octopis.simulator import run as run_module
 from octopis.simulator import simulation as simulation_module
 from octopis.simulator.replay import FILE as EVIDENCE
@@ -16,7 +17,6 @@ from octopis.simulator.static import StaticNotifying
 from octopis.trace import Level, read_summary
 from octopis.trace.schemas import SCHEMAS
 from octopis.trace.summary import FILE as SUMMARY
-from octopis.workload.scenario import QueueOptions
 from support.simulations import Publishes, Setup, Subscribes, digests, plain, rows, written
 
 SETUP = Setup(

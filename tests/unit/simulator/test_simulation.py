@@ -3,14 +3,14 @@ from dataclasses import replace
 import pytest
 
 from octopis import __version__
-from octopis.routing import Algorithm
+from octopis.core.routing import Algorithm
+from octopis.scenario.document import CutLink, QueueOptions, SlowLink
 from octopis.simulator.core import RealBrokers
 from octopis.simulator.dynamic import DynamicNotifying
 from octopis.simulator.identified import IdentifiedNotifying
 from octopis.simulator.static import StaticNotifying
 from octopis.simulator.subscribing import FloodSubscribing, TwoStepSubscribing
 from octopis.trace import Level
-from octopis.workload.scenario import CutLink, QueueOptions, SlowLink
 from support.overlays import A0, A1, B0
 from support.simulations import (
     MS,

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from octopis.core.routing import Algorithm
+from octopis.core.topology import SCOT
 from octopis.errors import OperationFailed
-from octopis.routing import Algorithm
+from octopis.scenario.document import QueueOptions
 from octopis.simulator.subscribing import FloodSubscribing
-from octopis.topology import SCOT
-from octopis.workload.scenario import QueueOptions
 from support.overlays import CHAIN
 from support.scenarios import random_overlay
 from support.simulations import Setup, Subscribes, plain, ran, random_setup, rows, simulated

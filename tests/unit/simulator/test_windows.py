@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from octopis.routing import Algorithm
+from octopis.core.routing import Algorithm
+from octopis.scenario.document import CutLink
 from octopis.simulator.windows import Windows
 from octopis.trace import RunSummary
-from octopis.workload.scenario import CutLink
 from support.simulations import (
     MS,
     Publishes,

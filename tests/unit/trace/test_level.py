@@ -1,7 +1,7 @@
 import pytest
 
-from octopis.trace.level import Level
 from octopis.trace.schemas import SCHEMAS
+from octopis.trace.summary import Level
 
 
 def test_levels_are_chosen_by_their_names():

@@ -3,28 +3,28 @@ from pathlib import Path
 import pytest
 
 from octopis.errors import InvalidConfiguration
-from octopis.trace.new_folder import new_folder
+from octopis.files import empty_folder
 
 
 def refusal(folder: Path) -> str:
     with pytest.raises(InvalidConfiguration) as caught:
-        new_folder(folder)
+        empty_folder(folder)
     return str(caught.value)
 
 
 def test_folder_is_made_with_its_parents(tmp_path: Path):
-    assert new_folder(tmp_path / "runs" / "trace") == tmp_path / "runs" / "trace"
+    assert empty_folder(tmp_path / "runs" / "trace") == tmp_path / "runs" / "trace"
     assert list((tmp_path / "runs" / "trace").iterdir()) == []
 
 
 def test_empty_folder_is_taken(tmp_path: Path):
-    assert new_folder(tmp_path) == tmp_path
+    assert empty_folder(tmp_path) == tmp_path
 
 
 @pytest.mark.parametrize("name", ["trace", ".", "run:1:x"])
 def test_path_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
     monkeypatch.chdir(tmp_path)
-    folder = new_folder(Path(name))
+    folder = empty_folder(Path(name))
     assert str(folder) == str(tmp_path / name)
     assert folder.is_dir()
 

@@ -7,8 +7,8 @@ import pytest
 
 from octopis.errors import InvalidConfiguration
 from octopis.trace import writer as writing
-from octopis.trace.level import Level
 from octopis.trace.schemas import NAME, SCHEMAS
+from octopis.trace.summary import Level
 from octopis.trace.writer import TraceWriter
 from support.simulations import digests
 

@@ -1,0 +1,215 @@
+"""One TCP connection of a broker: frames in, bytes out, signs of life, an orderly end."""
+
+import asyncio
+import logging
+import socket as sockets
+from typing import Protocol, cast
+
+from octopis.broker.settings import Limits
+from octopis.core.wire.control import Goodbye, Ping, encode_control
+from octopis.core.wire.frames import Frame, FrameDecoder
+from octopis.core.wire.greeting import HELLO_MAX, encode_refusal
+from octopis.core.wire.refusals import Refusal
+from octopis.errors import OctopisError, ProtocolError
+
+WRITE_BYTES = 64 * 1024
+"""So much is handed to the socket at once; the rest stays in our queues, where it is seen."""
+
+_CLOSE_S = 1.0
+"""How long a peer has to take the last bytes."""
+
+
+class LogLimit:
+    """Lets so many lines a second of each kind through, and says how many it held back."""
+
+    def __init__(self, log: logging.Logger, lines_per_s: int = 5) -> None:
+        self._log = log
+        self._lines_per_s = lines_per_s
+        self._second: dict[str, int] = {}
+        self._lines: dict[str, int] = {}
+
+    def say(self, now: float, kind: str, message: str, *facts: object) -> None:
+        """Log a warning of a kind, unless there were too many of it in this second."""
+        second = int(now)
+        if self._second.get(kind) != second:
+            held_back = self._lines.get(kind, 0) - self._lines_per_s
+            if held_back > 0:
+                self._log.warning("%s: %d more lines like the last were left out", kind, held_back)
+            self._second[kind] = second
+            self._lines[kind] = 0
+        self._lines[kind] += 1
+        if self._lines[kind] <= self._lines_per_s:
+            self._log.warning(message, *facts)
+
+
+class Peer(Protocol):
+    """Who is at the other end, as far as is known: a stranger, a neighbour or a client."""
+
+    name: str
+
+    def frames_arrived(self, connection: "Connection", frames: list[Frame]) -> None:
+        """Take frames in; a ProtocolError closes the connection."""
+
+    def may_write(self, connection: "Connection") -> None:
+        """Go on writing: the socket has room again."""
+
+    def connection_lost(self, connection: "Connection", reason: str) -> None:
+        """The connection is gone."""
+
+
+class Connection(asyncio.Protocol):
+    """A connection that begins with a greeting and then belongs to a peer.
+
+    `on_made` is called when it stands. Until `greeted`, only short frames are taken, and only
+    for a short time.
+    """
+
+    def __init__(
+        self, peer: Peer, limits: Limits, warnings: LogLimit, *, greets: bytes = b""
+    ) -> None:
+        self.peer = peer
+        self._warnings = warnings
+        self._limits = limits
+        self._greets = greets
+        self._frames = FrameDecoder(HELLO_MAX)
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._reason = ""
+        self._greeted = False
+        self._heard_at = self._pinged_at = self._loop.time()
+        self._asked_at: float | None = None  # since when a ping is without answer
+        self.is_writable = False
+        self.closed: asyncio.Future[None] = self._loop.create_future()
+
+    # What asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin: whoever has dialled says hello, the other waits for it."""
+        transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass of it
+        self._transport = transport
+        transport.set_write_buffer_limits(high=WRITE_BYTES, low=WRITE_BYTES // 4)
+        self.is_writable = True
+        self._timer = self._loop.call_later(self._limits.hello_s, self._no_greeting)
+        if self._greets:
+            transport.write(self._greets)
+
+    def data_received(self, data: bytes) -> None:
+        """Hand complete frames to the peer."""
+        if self._reason:
+            return
+        try:
+            frames = self._frames.receive_data(data)
+            if frames:
+                self._heard_at = self._loop.time()
+                self.peer.frames_arrived(self, frames)
+        except ProtocolError as failure:
+            self.fail(failure)
+
+    def pause_writing(self) -> None:
+        """Stop: the socket's buffer is full."""
+        self.is_writable = False
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        self.is_writable = not self._reason
+        if self.is_writable:
+            self.peer.may_write(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the peer."""
+        self.is_writable = False
+        if self._timer is not None:
+            self._timer.cancel()
+        reason = self._reason or (f"{exc}" if exc else "the other side has closed the connection")
+        self._reason = reason
+        if not self.closed.done():
+            self.closed.set_result(None)
+        self.peer.connection_lost(self, reason)
+
+    # What peers call
+
+    @property
+    def address(self) -> str:
+        """Where the other end is."""
+        place = None if self._transport is None else self._transport.get_extra_info("peername")
+        return f"{place[0]}:{place[1]}" if place else "an unknown place"
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether nothing more will be taken in."""
+        return bool(self._reason)
+
+    def set_buffers(self, size: int) -> None:
+        """Bound what the system itself may hold in each direction."""
+        assert self._transport is not None
+        own = self._transport.get_extra_info("socket")
+        for option in (sockets.SO_SNDBUF, sockets.SO_RCVBUF):
+            own.setsockopt(sockets.SOL_SOCKET, option, size)
+
+    def greeted(self, peer: Peer) -> None:
+        """Note that the greeting is over: from here on the connection belongs to `peer`."""
+        self.peer = peer
+        self._greeted = True
+        self._frames.frame_max = self._limits.frame_max
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def write(self, data: bytes) -> None:
+        """Send bytes; whoever has much to send looks at `is_writable` before."""
+        if self._transport is not None and not self._reason:
+            self._transport.write(data)
+
+    def fail(self, failure: OctopisError) -> None:
+        """Close the connection because of what the other side did, and say so in the log."""
+        self._warnings.say(
+            self._loop.time(),
+            "bad peers",
+            "closing the connection of %s at %s: %s",
+            self.peer.name,
+            self.address,
+            failure,
+        )
+        if not self._greeted:
+            self.write(encode_refusal(Refusal.of(failure)))
+            self._end(str(failure))
+        else:
+            self.close(str(failure))
+
+    def close(self, reason: str) -> None:
+        """Say goodbye and close the connection."""
+        self.write(encode_control(Goodbye(reason)))
+        self._end(reason)
+
+    def abort(self, reason: str) -> None:
+        """Close the connection at once."""
+        self._reason = self._reason or reason
+        if self._transport is not None:
+            self._transport.abort()
+
+    def look_after(self, now: float) -> None:
+        """Ask for a sign of life now and then, and close what gives none."""
+        if not self._greeted or self._reason:
+            return
+        if self._asked_at is not None and self._heard_at >= self._asked_at:
+            self._asked_at = None
+        if self._asked_at is not None and now - self._asked_at > self._limits.silence_s:
+            unfinished = self._frames.pending
+            inside = f", {unfinished:,} bytes into a frame" if unfinished else ""
+            self.fail(ProtocolError(f"nothing came for {now - self._heard_at:.0f} s{inside}"))
+        elif now - self._pinged_at >= self._limits.keepalive_s:
+            self._pinged_at = now
+            self._asked_at = self._asked_at or now
+            self.write(encode_control(Ping()))
+
+    def _end(self, reason: str) -> None:
+        if not self._reason:
+            self._reason = reason
+            self.is_writable = False
+            if self._transport is not None:
+                self._transport.close()
+                self._loop.call_later(_CLOSE_S, self._transport.abort)
+
+    def _no_greeting(self) -> None:
+        if not self._reason:
+            self.fail(ProtocolError(f"there was no hello within {self._limits.hello_s:g} s"))

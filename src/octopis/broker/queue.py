@@ -1,0 +1,191 @@
+"""Makes a link as slow as its configuration says: a token bucket, then a delay.
+
+It stands between queue and socket, so that a slow link really fills its queue. Time comes in as
+an argument.
+
+The queue between a broker's decisions and a socket: bounded, counted, in order.
+
+Only notifications can be dropped. Changes of tables always fit, as both ends of a link must agree:
+a broker takes no requests for more of them while one of its queues is full.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from octopis.broker.settings import QueueBounds, Shape
+from octopis.core.wire.frames import Kind
+from octopis.core.wire.link import Encoded
+
+_DROPPABLE = frozenset((Kind.ROUTED, Kind.HEADED, Kind.DELIVER))
+
+
+class OutputQueue:
+    """Messages that wait to go out, each encoded already."""
+
+    def __init__(self, bounds: QueueBounds) -> None:
+        self._bounds = bounds
+        self._messages: deque[Encoded] = deque()
+        self._bytes = 0
+        self._droppable = 0
+        self.is_congested = False
+        """Past the high-water mark, and since then not below half of it."""
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes wait."""
+        return self._bytes
+
+    @property
+    def notifications(self) -> int:
+        """How many of the messages are notifications."""
+        return self._droppable
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for anything more."""
+        return self._is_too_much(len(self._messages) + 1)
+
+    @property
+    def is_over_bound(self) -> bool:
+        """Whether something has to be dropped."""
+        return self._droppable > 0 and self._is_too_much(len(self._messages))
+
+    def put(self, messages: Sequence[Encoded]) -> None:
+        """Append messages; the caller then has to look at `is_over_bound`."""
+        self._messages += messages
+        self._bytes += sum([len(item) for _, item in messages])
+        self._droppable += sum([kind in _DROPPABLE for kind, _ in messages])
+        bounds = self._bounds
+        if len(self._messages) > bounds.high_water or self._bytes > bounds.high_water_bytes:
+            self.is_congested = True
+
+    def take(self, bytes_max: float, count_max: float = float("inf")) -> list[Encoded]:
+        """Remove and return messages of at most so many bytes in all, but at least one."""
+        messages = self._messages
+        taken: list[Encoded] = []
+        size = 0
+        while messages and len(taken) < count_max:
+            size += len(messages[0][1])
+            if size > bytes_max and taken:
+                size -= len(messages[0][1])
+                break
+            taken.append(messages.popleft())
+        self._bytes -= size
+        self._droppable -= sum(kind in _DROPPABLE for kind, _ in taken)
+        self._settle()
+        return taken
+
+    def drop_oldest(self) -> int:
+        """Drop notifications from the front until the queue is within its bound; say how many."""
+        dropped, kept = self._drop(self._messages.popleft)
+        self._messages.extendleft(reversed(kept))
+        self._settle()
+        return dropped
+
+    def drop_newest(self) -> int:
+        """Drop notifications from the end until the queue is within its bound; say how many."""
+        dropped, kept = self._drop(self._messages.pop)
+        self._messages.extend(reversed(kept))
+        self._settle()
+        return dropped
+
+    def clear(self) -> int:
+        """Throw everything away, and return how many notifications that were."""
+        lost = self._droppable
+        self._messages.clear()
+        self._bytes = self._droppable = 0
+        self.is_congested = False
+        return lost
+
+    def _drop(self, pop: Callable[[], Encoded]) -> tuple[int, list[Encoded]]:
+        """Pop and forget notifications; return how many, and what else was in their way."""
+        kept: list[Encoded] = []
+        dropped = 0
+        while self._droppable and self._is_too_much(len(self._messages) + len(kept)):
+            kind, item = message = pop()
+            if kind in _DROPPABLE:
+                self._bytes -= len(item)
+                self._droppable -= 1
+                dropped += 1
+            else:
+                kept.append(message)
+        return dropped, kept
+
+    def _is_too_much(self, length: int) -> bool:
+        return length > self._bounds.capacity or self._bytes > self._bounds.capacity_bytes
+
+    def _settle(self) -> None:
+        bounds = self._bounds
+        if (
+            self.is_congested
+            and len(self._messages) <= bounds.high_water // 2
+            and self._bytes <= bounds.high_water_bytes // 2
+        ):
+            self.is_congested = False
+
+
+BURST_S = 0.01
+"""The bucket holds what the link carries in this time."""
+
+DELAYED_BYTES_MAX = 8 * 2**20
+"""What may be under way on a link with latency alone; the rest stays in the queue."""
+
+
+class Shaper:
+    """One direction of a link."""
+
+    def __init__(self, shape: Shape, now: float) -> None:
+        self._bandwidth = shape.bandwidth
+        self._latency_s = shape.latency_ms / 1000
+        self._tokens = 0.0
+        self._filled_at = now
+        self._delayed: deque[tuple[float, bytes]] = deque()
+        self._delayed_bytes = 0
+
+    def budget(self, now: float) -> float:
+        """Return how many bytes may be taken from the queue now; none where it is not above 0."""
+        if self._delayed_bytes >= DELAYED_BYTES_MAX:
+            return 0.0
+        if self._bandwidth is None:
+            return DELAYED_BYTES_MAX - self._delayed_bytes
+        earned = (now - self._filled_at) * self._bandwidth
+        self._tokens = min(self._tokens + earned, max(1.0, self._bandwidth * BURST_S))
+        self._filled_at = now
+        return self._tokens
+
+    def send(self, data: bytes, now: float) -> None:
+        """Take bytes from the queue onto the link. They may cost more than the budget."""
+        self._tokens -= len(data)
+        self._delayed.append((now + self._latency_s, data))
+        self._delayed_bytes += len(data)
+
+    def arrived(self, now: float) -> list[bytes]:
+        """Remove and return what has been under way for long enough."""
+        arrived = []
+        while self._delayed and self._delayed[0][0] <= now:
+            data = self._delayed.popleft()[1]
+            self._delayed_bytes -= len(data)
+            arrived.append(data)
+        return arrived
+
+    def next_event(self, now: float, *, waiting: bool) -> float | None:
+        """Return when to look again: something arrives, or (if any is waiting) may be taken."""
+        times = []
+        if self._delayed:
+            times.append(self._delayed[0][0])
+        if waiting and self._bandwidth is not None and self._tokens <= 0:
+            times.append(now + (1.0 - self._tokens) / self._bandwidth)
+        return min(times, default=None)
+
+    @property
+    def is_carrying(self) -> bool:
+        """Whether anything is under way."""
+        return bool(self._delayed)
+
+    def clear(self) -> None:
+        """Forget what is under way: the link is down."""
+        self._delayed.clear()
+        self._delayed_bytes = 0

@@ -1,0 +1,1 @@
+"""What an application imports: publish, subscribe, stay connected."""

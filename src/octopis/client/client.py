@@ -1,0 +1,323 @@
+"""The client library: publish and subscribe at a broker, and stay connected."""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+from octopis.client.address import Backoff, parse_addresses
+from octopis.client.connection import ClientConnection
+from octopis.client.publishing import Publication, Publishing
+from octopis.client.streams import Gap, Notifications, Streams
+from octopis.core.filters import Filter, parse_filter
+from octopis.core.model import BrokerId, Value
+from octopis.core.wire.client import (
+    Consumed,
+    Delivery,
+    SubscribeRequest,
+    UnsubscribeRequest,
+    encode_request,
+)
+from octopis.core.wire.control import StatusRequest, encode_control
+from octopis.core.wire.greeting import ClientHello
+from octopis.errors import ConnectionFailed, ConnectionLost, OctopisError
+
+WINDOW = 10_000
+"""How many notifications wait in a client at most, for its program to read them."""
+
+SILENCE_S = 20.0
+_REQUESTS_AT_ONCE = 1_000
+_log = logging.getLogger(__name__)
+
+
+class Client:
+    """A connection to the overlay that mends itself. Made by `octopis.connect`.
+
+    When the connection breaks, the client dials again (the next address, where it has several),
+    subscribes anew, and tells every stream of the gap. What was published but not yet accepted
+    is never sent again by itself: `publish` raises ConnectionLost then.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        client_id: str | None = None,
+        window: int = WINDOW,
+        connect_s: float = 5.0,
+        reconnect_s: float = 60.0,
+    ) -> None:
+        self.id = client_id or f"client-{secrets.token_hex(8)}"
+        self.broker: BrokerId | None = None
+        """The broker that the client is connected to, once it is."""
+
+        self._addresses = parse_addresses(address)
+        self._window = max(1, window)
+        self._connect_s = connect_s
+        self._reconnect_s = reconnect_s
+        self._connection: ClientConnection | None = None
+        self._connected = asyncio.Event()
+        self._keeper: asyncio.Task[None] | None = None
+        self._failure: OctopisError | None = None
+        self._numbers = count(1)
+        self._moves = 0
+        self._streams = Streams(self._window)
+        self._publishing = Publishing(self.id, self._open_connection)
+
+    # Life
+
+    async def __aenter__(self) -> "Client":
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Connect, or raise ConnectionFailed."""
+        await self._connect()
+        self._connected.set()
+        self._keeper = asyncio.get_running_loop().create_task(self._keep())
+        self._keeper.add_done_callback(self._kept)
+
+    async def close(self) -> None:
+        """Say goodbye. Streams end, and what waits for an answer raises ConnectionLost."""
+        self._streams.end(None)
+        self._fail(ConnectionLost("the client is closed"))
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.gather(self._keeper, return_exceptions=True)
+        if self._connection is not None:
+            self._connection.close("the client is done")
+            await self._connection.lost
+
+    async def status(self) -> dict[str, Any]:
+        """Ask the broker how it is."""
+        connection = await self._open_connection()
+        found = await connection.ask(lambda request: encode_control(StatusRequest(request)))
+        assert isinstance(found, dict)
+        return found
+
+    # Publishing
+
+    async def publish(
+        self,
+        attributes: Mapping[str, Value],
+        payload: bytes = b"",
+        *,
+        intended_ns: int | None = None,
+    ) -> None:
+        """Publish a notification; returns when the host broker has accepted it.
+
+        `intended_ns` is when it was meant to be published, if that is not now (nanoseconds
+        since 1970). Raises InvalidNotification, or ConnectionLost where nobody can say what
+        became of it.
+        """
+        await self._publishing.publish(attributes, payload, intended_ns)
+
+    async def publish_many(self, publications: Iterable[Publication]) -> int:
+        """Publish many, and return how many.
+
+        Each is attributes, (attributes, payload) or (attributes, payload, intended_ns).
+
+        Much faster than one by one: many are on their way at a time. Raises as `publish` does,
+        after those that were under way have been answered.
+        """
+        return await self._publishing.publish_many(publications)
+
+    # Subscribing
+
+    def subscribe(
+        self,
+        *filters: str | Filter,
+        dialect: str = "sql",
+        on_gap: Callable[[Gap], None] | None = None,
+        names: Sequence[str] | None = None,
+    ) -> Notifications:
+        """Return a stream of what any of the filters matches; see Notifications for its use.
+
+        `names` are the subscriptions' ids, one per filter and unique in the whole overlay; by
+        default they are made of the client's. Raises InvalidFilter at once where a filter makes
+        no sense.
+        """
+        assert filters, "a stream needs at least one filter"
+        wanted = [
+            each if isinstance(each, Filter) else parse_filter(each, dialect) for each in filters
+        ]
+        numbered = {next(self._numbers): each for each in wanted}
+        ids = [f"{self.id}/{number}" for number in numbered] if names is None else names
+        named = dict(zip(numbered, zip(ids, wanted, strict=True), strict=True))
+        return Notifications(self, named, on_gap)
+
+    async def open_stream(self, stream: Notifications) -> None:
+        """Subscribe a stream's filters."""
+        self._streams.add(stream)
+        try:
+            await self._subscribe(stream, await self._open_connection())
+        except BaseException:
+            await self.close_stream(stream)
+            raise
+
+    async def close_stream(self, stream: Notifications) -> None:
+        """Unsubscribe a stream's filters, as far as there is a connection."""
+        self._streams.remove(stream)
+        self.consumed()
+        connection = self._connection
+        if connection is None or not connection.is_open:
+            return
+        answers = [
+            connection.ask(_unsubscribe_frame(identity)) for identity in stream.names.values()
+        ]
+        # Refused is what was never accepted; lost is what ends with the connection anyway.
+        await asyncio.gather(*answers, return_exceptions=True)
+
+    async def _subscribe(self, stream: Notifications, connection: ClientConnection) -> None:
+        names = list(stream.names.items())
+        for start in range(0, len(names), _REQUESTS_AT_ONCE):
+            answers = [
+                connection.ask(
+                    _subscribe_frame(number, name, stream.subscriptions[name], self._moves)
+                )
+                for number, name in names[start : start + _REQUESTS_AT_ONCE]
+            ]
+            for found in await asyncio.gather(*answers, return_exceptions=True):
+                if isinstance(found, BaseException):
+                    raise found
+
+    # What the connection and the streams tell
+
+    def delivered(self, deliveries: list[Delivery]) -> None:
+        """Hand deliveries to the streams that they are for."""
+        self._streams.deliver(deliveries)
+        self.consumed()
+
+    def gap(self, dropped: int) -> None:
+        """Tell every stream that deliveries were dropped."""
+        reason = f"the broker dropped {dropped:,} for this slow client"
+        self._streams.tell_gap(Gap(reason, dropped))
+
+    def consumed(self) -> None:
+        """Tell the broker now and then how much has been consumed, so that it sends more."""
+        count = self._streams.to_report()
+        if count is not None and self._connection is not None:
+            self._connection.tell(encode_request(Consumed(count)))
+
+    # Staying connected
+
+    async def _open_connection(self) -> ClientConnection:
+        assert self._keeper is not None, "open the client first: async with octopis.connect(...)"
+        while True:
+            await self._connected.wait()
+            if self._failure is not None:
+                raise self._failure
+            if self._connection is not None and self._connection.is_open:
+                return self._connection
+            self._connected.clear()  # `_keep` has not noticed yet
+
+    async def _connect(self) -> None:
+        """Make a connection at the first address, or raise ConnectionFailed."""
+        address = self._addresses[0]
+        hello = ClientHello(self.id, self._window, self._streams.start_connection())
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._connect_s):
+                _, connection = await loop.create_connection(
+                    lambda: ClientConnection(hello, self), *address
+                )
+                try:
+                    welcome = await connection.welcome
+                except BaseException:
+                    connection.close("there was no welcome")
+                    raise
+        except TimeoutError as failure:
+            reason = f"no broker answers at octopis://{address} within {self._connect_s:g} s"
+            raise ConnectionFailed(reason) from failure
+        except OSError as failure:
+            reason = f"no broker can be reached at octopis://{address}: {failure}"
+            raise ConnectionFailed(reason) from failure
+        self._publishing.limits = welcome
+        self.broker = welcome.broker
+        self._connection = connection
+
+    async def _keep(self) -> None:
+        """Watch the connection, and mend it."""
+        loop = asyncio.get_running_loop()
+        while True:
+            connection = self._connection
+            assert connection is not None
+            while not connection.lost.done():
+                await asyncio.wait([connection.lost], timeout=SILENCE_S / 4)
+                if loop.time() - connection.heard_at > SILENCE_S:
+                    connection.close("the broker gives no sign of life")
+            self._connected.clear()
+            reason = connection.lost.result()
+            _log.warning("%s lost its connection: %s", self.id, reason)
+            if not await self._reconnect(reason):
+                return
+            self._connected.set()
+            self._publishing.wake()
+
+    def _kept(self, keeper: "asyncio.Task[None]") -> None:
+        """Let nobody wait for a connection that nobody mends any more."""
+        if not keeper.cancelled() and keeper.exception() is not None:
+            self._fail(ConnectionFailed(f"the client is broken: {keeper.exception()!r}"))
+
+    async def _reconnect(self, reason: str) -> bool:
+        """Dial until it works, and subscribe anew; False where the client has given up."""
+        loop = asyncio.get_running_loop()
+        backoff = Backoff(most_s=2.0)
+        deadline = loop.time() + self._reconnect_s
+        while True:
+            await asyncio.sleep(backoff.next())
+            self._addresses.append(self._addresses.pop(0))
+            self._moves += 1
+            try:
+                await self._connect()
+                assert self._connection is not None
+                self._streams.tell_gap(Gap(f"the connection was lost: {reason}"))
+                for stream in self._streams:
+                    await self._resubscribe(stream, self._connection)
+            except ConnectionFailed as failure:
+                if loop.time() > deadline:
+                    tried = f"gave up after {self._reconnect_s:g} s: {failure}"
+                    self._fail(ConnectionFailed(f"the connection was lost: {reason}; {tried}"))
+                    return False
+            else:
+                _log.warning("%s is connected again, to %s", self.id, self.broker)
+                return True
+
+    async def _resubscribe(self, stream: Notifications, connection: ClientConnection) -> None:
+        try:
+            await self._subscribe(stream, connection)
+        except ConnectionLost:
+            raise
+        except OctopisError as failure:  # refused this time: the stream cannot go on
+            stream.end(failure)
+
+    def _fail(self, failure: OctopisError) -> None:
+        """Let everybody know that there will be no connection any more."""
+        self._failure = self._failure or failure
+        self._connected.set()
+        self._publishing.wake()
+        self._streams.end(self._failure)
+
+
+def connect(address: str, **options: Any) -> Client:
+    """Return a client of the broker at `address`, for `async with`.
+
+    `octopis://host:port`; several addresses, separated by commas, are tried in turn. Options
+    are those of Client: `client_id`, `window`, `connect_s`, `reconnect_s`.
+    """
+    return Client(address, **options)
+
+
+def _subscribe_frame(number: int, name: str, wanted: Filter, epoch: int) -> Callable[[int], bytes]:
+    return lambda request: encode_request(
+        SubscribeRequest(request, number, name, str(wanted), "sql", epoch)
+    )
+
+
+def _unsubscribe_frame(name: str) -> Callable[[int], bytes]:
+    return lambda request: encode_request(UnsubscribeRequest(request, name))

@@ -1,0 +1,121 @@
+"""A client's publications: numbered, encoded once, and so many under way at a time."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from itertools import count
+from typing import Any
+
+from octopis.client.connection import ClientConnection
+from octopis.core.model import BrokerId, Notification, Value
+from octopis.core.wire.client import encode_publish
+from octopis.core.wire.greeting import Welcome
+from octopis.core.wire.published import encode_published
+from octopis.errors import ConnectionLost, InvalidNotification
+
+CHUNK_BYTES = 32 * 1024
+"""So many bytes of publications share a frame, and an answer."""
+
+_OVERHEAD = 16
+Publication = (
+    Mapping[str, Value] | tuple[Mapping[str, Value], bytes] | tuple[Mapping[str, Value], bytes, int]
+)
+"""Attributes; or with a payload; or with a payload and when it was meant to be published."""
+
+
+class Publishing:
+    """Publishes in the name of one client, over whatever connection there is."""
+
+    def __init__(
+        self, publisher: str, open_connection: Callable[[], Awaitable[ClientConnection]]
+    ) -> None:
+        self.limits = Welcome(BrokerId("", 0), 2**24, 2**20)  # until a broker says otherwise
+        self._publisher = publisher
+        self._open_connection = open_connection
+        self._sequence = count(1)
+        self._under_way = 0
+        self._room = asyncio.Event()
+
+    async def publish(
+        self, attributes: Mapping[str, Value], payload: bytes, intended_ns: int | None
+    ) -> None:
+        """Publish one, and wait until it is accepted."""
+        await (await self._send([self._encode(attributes, payload, intended_ns)]))
+
+    async def publish_many(self, publications: Iterable[Publication]) -> int:
+        """Publish many, wait until all are accepted, and return how many."""
+        published = 0
+        under_way: deque[asyncio.Future[Any]] = deque()
+        chunk: list[bytes] = []
+        size = 0
+        try:
+            for publication in publications:
+                chunk.append(self._encoded(publication))
+                published += 1
+                size += len(chunk[-1])
+                if size >= CHUNK_BYTES:
+                    under_way.append(await self._send(chunk))
+                    chunk, size = [], 0
+                    while under_way and under_way[0].done() and not under_way[0].exception():
+                        under_way.popleft()
+            if chunk:
+                under_way.append(await self._send(chunk))
+        finally:
+            await _answered(under_way)
+        return published
+
+    def wake(self) -> None:
+        """Let whoever waits for room look again: the connection has changed."""
+        self._room.set()
+
+    def _encoded(self, publication: Publication) -> bytes:
+        if not isinstance(publication, tuple):
+            return self._encode(publication, b"", None)
+        attributes, payload, *intended_ns = publication
+        return self._encode(attributes, payload, intended_ns[0] if intended_ns else None)
+
+    def _encode(
+        self, attributes: Mapping[str, Value], payload: bytes, intended_ns: int | None
+    ) -> bytes:
+        checked = Notification.checked(attributes, payload)
+        when = time.time_ns() if intended_ns is None else intended_ns
+        encoded = encode_published(
+            checked.attributes, payload, self._publisher, next(self._sequence), when
+        )
+        bytes_max = self.limits.frame_max // 2
+        if len(encoded) > bytes_max:
+            raise InvalidNotification(
+                f"a notification has at most {bytes_max:,} bytes here, not {len(encoded):,}"
+            )
+        return encoded
+
+    async def _send(self, chunk: list[bytes]) -> "asyncio.Future[Any]":
+        """Send notifications as soon as there is a connection with room for them."""
+        size = sum(map(len, chunk)) + _OVERHEAD
+        while True:
+            connection = await self._open_connection()
+            if not self._under_way or self._under_way + size <= self.limits.publish_window:
+                break
+            self._room.clear()
+            await self._room.wait()
+        answer = connection.ask(lambda request: encode_publish(request, chunk), len(chunk))
+        self._under_way += size
+
+        def answered(_: object) -> None:
+            self._under_way -= size
+            self._room.set()
+
+        answer.add_done_callback(answered)
+        return answer
+
+
+async def _answered(under_way: Iterable["asyncio.Future[Any]"]) -> None:
+    """Wait for all answers, and raise one error for all that went wrong."""
+    found = await asyncio.gather(*under_way, return_exceptions=True)
+    errors = [each for each in found if isinstance(each, BaseException)]
+    lost = [each for each in errors if isinstance(each, ConnectionLost)]
+    if lost:
+        raise ConnectionLost(lost[0].reason, sum(each.publications for each in lost))
+    if errors:
+        raise errors[0]

@@ -1,0 +1,57 @@
+"""What a subscriber asks for, in its normal form."""
+
+from typing import NoReturn
+
+import msgspec
+
+from octopis.core.filters.limits import LENGTH_MAX
+from octopis.core.filters.operands import Attributes
+from octopis.core.filters.terms import Truth
+from octopis.core.filters.tree import Node, conjunction, disjunction, negation, text_of, truth
+from octopis.errors import InvalidFilter
+
+
+class Filter(msgspec.Struct, frozen=True):
+    """A condition on notifications: immutable, hashable, picklable, printable.
+
+    Equal filters have equal trees. `str(f)` is text in the SQL dialect that parses to `f`.
+    Join filters with `&`, `|` and `~`.
+    """
+
+    tree: Node
+
+    def __post_init__(self) -> None:
+        # Here, so that what is printed can always be read again, whatever dialect it came from.
+        length = len(text_of(self.tree))
+        if length > LENGTH_MAX:
+            raise InvalidFilter(
+                f"written out in full, the filter has {length} characters, more than {LENGTH_MAX}"
+            )
+
+    def matches(self, attributes: Attributes) -> bool:
+        """Tell whether a notification with these attributes must be delivered."""
+        return truth(self.tree, attributes) is True
+
+    def truth(self, attributes: Attributes) -> Truth:
+        """Return TRUE, FALSE or UNKNOWN (None); only TRUE matches."""
+        return truth(self.tree, attributes)
+
+    def __and__(self, other: "Filter") -> "Filter":
+        if not isinstance(other, Filter):
+            return NotImplemented
+        return Filter(conjunction((self.tree, other.tree)))
+
+    def __or__(self, other: "Filter") -> "Filter":
+        if not isinstance(other, Filter):
+            return NotImplemented
+        return Filter(disjunction((self.tree, other.tree)))
+
+    def __invert__(self) -> "Filter":
+        return Filter(negation(self.tree))
+
+    def __bool__(self) -> NoReturn:
+        # `a and b` and `1 < attr("x") < 5` would silently drop a condition.
+        raise InvalidFilter("join conditions with & | ~, not with and, or, not or a chain")
+
+    def __str__(self) -> str:
+        return text_of(self.tree)

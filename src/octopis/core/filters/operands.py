@@ -1,0 +1,183 @@
+"""The two sides of a comparison: attributes, literals and arithmetic on them."""
+
+import math
+from collections.abc import Mapping
+
+import msgspec
+
+from octopis.core.filters.limits import DEPTH_MAX
+from octopis.core.model import Value
+from octopis.core.model.notification import INTEGER_MAX, INTEGER_MIN, NAME_LENGTH_MAX
+from octopis.errors import InvalidFilter
+
+Attributes = Mapping[str, Value]
+Number = int | float
+
+
+class Attribute(msgspec.Struct, frozen=True, gc=False):
+    """The value of a named attribute; absent where the notification has none."""
+
+    name: str
+    depth = 1
+
+    def value(self, attributes: Attributes) -> Value | None:
+        """Return the attribute's value, None where it is absent."""
+        return attributes.get(self.name)
+
+    def names(self) -> set[str]:
+        """Return the names of the attributes that this operand reads."""
+        return {self.name}
+
+
+class Literal(msgspec.Struct, frozen=True, gc=False):
+    """A value written in the filter."""
+
+    literal: Value
+    depth = 1
+
+    def value(self, attributes: Attributes) -> Value | None:  # noqa: ARG002 - as all operands
+        """Return the literal."""
+        return self.literal
+
+    def names(self) -> set[str]:
+        """Return the names of the attributes that this operand reads: none."""
+        return set()
+
+
+class Arithmetic(msgspec.Struct, frozen=True):
+    """`left operator right` on numbers."""
+
+    operator: str
+    left: "Operand"
+    right: "Operand"
+    depth: int
+
+    def value(self, attributes: Attributes) -> Value | None:
+        """Return the result, None where an operand is not a number or there is no result."""
+        left, right = self.left.value(attributes), self.right.value(attributes)
+        if not is_number(left) or not is_number(right):
+            return None
+        return calculate(self.operator, left, right)  # type: ignore[arg-type]  # numbers
+
+    def names(self) -> set[str]:
+        """Return the names of the attributes that this operand reads."""
+        return self.left.names() | self.right.names()
+
+
+Operand = Attribute | Literal | Arithmetic
+
+
+def is_number(value: Value | None) -> bool:
+    """Tell whether `value` is a number; a boolean is not."""
+    return type(value) is int or type(value) is float
+
+
+def attribute(name: str) -> Attribute:
+    """Return the attribute `name`, or raise InvalidFilter if there can be none of that name."""
+    if not isinstance(name, str) or not 1 <= len(name) <= NAME_LENGTH_MAX:
+        raise InvalidFilter(f"an attribute's name is text of 1 to {NAME_LENGTH_MAX} characters")
+    return Attribute(checked_text(name))
+
+
+def checked_text(value: object) -> str:
+    """Return `value` as plain text, or raise InvalidFilter if it is not Unicode text."""
+    if not isinstance(value, str):
+        raise InvalidFilter(f"expected text, not {type(value).__name__}")
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise InvalidFilter("a text in a filter has a lone surrogate, which is not Unicode")
+    return str.__str__(value)  # a plain one, also of an enumeration's
+
+
+def literal(value: object) -> Literal:
+    """Return `value` as a literal in its one form, or raise InvalidFilter if it is no value.
+
+    Whole floats become integers, so that 5 and 5.0 are one literal and print as one. Subclasses
+    (numpy's floats, enumerations) become the plain value that they stand for.
+    """
+    if isinstance(value, bool):
+        return Literal(value)
+    if isinstance(value, str):
+        return Literal(checked_text(value))
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidFilter(f"{value} is not a number that can be compared")
+        whole = value.is_integer() and INTEGER_MIN <= value <= INTEGER_MAX
+        return Literal(int(value) if whole else float(value))
+    if isinstance(value, int):
+        if not INTEGER_MIN <= value <= INTEGER_MAX:
+            raise InvalidFilter(f"the integer {_shortened(value)} does not fit in 64 bits")
+        return Literal(int(value))
+    raise InvalidFilter(f"a value is text, a number or a boolean, not {type(value).__name__}")
+
+
+def arithmetic(operator: str, left: Operand, right: Operand) -> Operand:
+    """Return `left operator right`, calculated at once where both are literals."""
+    for side in (left, right):
+        if isinstance(side, Literal):
+            _check_number(operator, side)
+    if isinstance(left, Literal) and isinstance(right, Literal):
+        result = calculate(operator, left.literal, right.literal)  # type: ignore[arg-type]
+        if result is None:
+            raise InvalidFilter(f"'{left.literal} {operator} {right.literal}' has no result")
+        return literal(result)
+    depth = max(left.depth, right.depth) + 1
+    if depth > DEPTH_MAX:
+        raise InvalidFilter(f"the arithmetic is deeper than {DEPTH_MAX} operations")
+    return Arithmetic(operator, left, right, depth)
+
+
+def _check_number(operator: str, side: Literal) -> None:
+    if not is_number(side.literal):
+        raise InvalidFilter(f"'{operator}' needs numbers, not {side.literal!r}")
+    literal(side.literal)
+
+
+def negative(operand: Operand) -> Operand:
+    """Return `-operand`; the sign goes into a literal."""
+    if isinstance(operand, Literal) and is_number(operand.literal):
+        return literal(-operand.literal)  # type: ignore[operator]  # a number, as just tested
+    return arithmetic("-", Literal(0), operand)
+
+
+def positive(operand: Operand) -> Operand:
+    """Return `+operand`, which is the operand, unless it is a literal other than a number."""
+    if isinstance(operand, Literal):
+        _check_number("+", operand)
+    return operand
+
+
+def calculate(operator: str, left: Number, right: Number) -> Number | None:
+    """Return the result, or None where there is none: division by zero, or past all floats.
+
+    Integers stay exact under + - * %. `/` is true division, and `%` has the sign of the
+    left side, as in SQL and Java.
+    """
+    try:
+        match operator:
+            case "+":
+                result = left + right
+            case "-":
+                result = left - right
+            case "*":
+                result = left * right
+            case "/":
+                result = left / right
+            case _:
+                result = _remainder(left, right)
+    except (ZeroDivisionError, OverflowError):
+        return None
+    return result if isinstance(result, int) or math.isfinite(result) else None
+
+
+def _remainder(left: Number, right: Number) -> Number:
+    if isinstance(left, int) and isinstance(right, int):
+        rest = abs(left) % abs(right)
+        return -rest if left < 0 else rest
+    if right == 0:
+        raise ZeroDivisionError
+    return math.fmod(left, right)
+
+
+def _shortened(value: int) -> str:
+    # Python refuses to print integers of thousands of digits; nobody would read them.
+    return str(value) if value.bit_length() < 256 else f"of {value.bit_length()} bits"

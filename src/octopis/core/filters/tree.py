@@ -1,0 +1,207 @@
+"""Spreading OR out: a filter as several conjunctions of terms, any of which may hold.
+
+The normal form of a filter: terms under AND and OR, with no NOT left.
+
+    NOT (price > 50 AND symbol = 'IBM')   is kept as   price <= 50 OR symbol <> 'IBM'
+
+This is exact in three-valued logic, because every term's opposite is UNKNOWN where the term is,
+and because De Morgan's laws hold there. Below, the same nodes also come out flat, without
+repetition, in one order, and with the terms on one attribute joined into one set of values; so
+whatever dialect a filter came from, the same conditions give the same tree.
+"""
+
+from collections.abc import Iterable
+from itertools import product
+from math import prod
+from typing import TypeGuard
+
+import msgspec
+
+from octopis.core.filters import values
+from octopis.core.filters.limits import CONJUNCTIONS_MAX, DEPTH_MAX, TERMS_MAX
+from octopis.core.filters.operands import Attributes
+from octopis.core.filters.print_sql import nesting, print_term
+from octopis.core.filters.terms import (
+    ComparisonTerm,
+    LikeTerm,
+    PresenceTerm,
+    Term,
+    Truth,
+    ValueTerm,
+)
+from octopis.errors import InvalidFilter
+
+
+class And(msgspec.Struct, frozen=True):
+    """All children hold. Without children: TRUE.
+
+    `text` is the node in the SQL dialect, and `depth` how deep brackets stand in brackets there.
+    """
+
+    children: tuple["Node", ...]
+    text: str = "TRUE"
+    size: int = 0
+    depth: int = 0
+
+
+class Or(msgspec.Struct, frozen=True):
+    """At least one child holds. Without children: FALSE. `text` and `depth` as for And."""
+
+    children: tuple["Node", ...]
+    text: str = "FALSE"
+    size: int = 0
+    depth: int = 0
+
+
+Node = Term | And | Or
+
+ALWAYS = And(())
+NEVER = Or(())
+_TERMS = (ValueTerm, LikeTerm, PresenceTerm, ComparisonTerm)
+
+
+def is_term(node: Node) -> TypeGuard[Term]:
+    """Tell whether `node` is a term."""
+    return isinstance(node, _TERMS)
+
+
+def conjunction(nodes: Iterable[Node]) -> Node:
+    """Return `nodes` joined by AND."""
+    return _joined(And, NEVER, nodes)
+
+
+def disjunction(nodes: Iterable[Node]) -> Node:
+    """Return `nodes` joined by OR."""
+    return _joined(Or, ALWAYS, nodes)
+
+
+def negation(node: Node) -> Node:
+    """Return NOT `node`."""
+    if isinstance(node, And):
+        return disjunction(negation(child) for child in node.children)
+    if isinstance(node, Or):
+        return conjunction(negation(child) for child in node.children)
+    return node.opposite()
+
+
+def truth(node: Node, attributes: Attributes) -> Truth:
+    """Return TRUE, FALSE or UNKNOWN (None) by SQL's three-valued logic."""
+    if not isinstance(node, And | Or):
+        return node.truth(attributes)
+    decisive = isinstance(node, Or)  # one TRUE settles an OR, one FALSE an AND
+    unknown = False
+    for child in node.children:
+        found = truth(child, attributes)
+        if found is decisive:
+            return decisive
+        unknown = unknown or found is None
+    return None if unknown else not decisive
+
+
+def terms_of(node: Node) -> int:
+    """Return how many terms `node` has."""
+    return node.size if isinstance(node, And | Or) else 1
+
+
+def _joined(kind: type[And] | type[Or], settled: Node, nodes: Iterable[Node]) -> Node:
+    """Return the normal form of `nodes` under `kind`; a child equal to `settled` decides it."""
+    children: list[Node] = []
+    size = 0
+    for node in nodes:
+        size += terms_of(node)
+        children.extend(node.children if isinstance(node, kind) else (node,))
+    if size > TERMS_MAX:
+        raise InvalidFilter(f"the filter has more than {TERMS_MAX} terms")
+    if settled in children:
+        return settled
+    children = _folded(kind, children)
+    if not children:
+        return ALWAYS if kind is And else NEVER
+    if len(children) == 1:
+        return children[0]
+    word = "AND" if kind is And else "OR"
+    ordered = sorted((_beside(word, child), position) for position, child in enumerate(children))
+    depth = max(_depth(children[position], shown) for (_, shown), position in ordered)
+    if depth > DEPTH_MAX:
+        raise InvalidFilter(f"the filter is nested deeper than {DEPTH_MAX}")
+    text = f" {word} ".join(shown for (_, shown), _ in ordered)
+    in_order = tuple(children[position] for _, position in ordered)
+    return kind(in_order, text, sum(map(terms_of, in_order)), depth)
+
+
+def _folded(kind: type[And] | type[Or], children: list[Node]) -> list[Node]:
+    """Join the value terms of each attribute and kind into one; drop repetitions."""
+    if len(children) == 1:
+        return children
+    sets: dict[object, list[ValueTerm]] = {}
+    others: dict[Node, None] = {}
+    for child in children:
+        if isinstance(child, ValueTerm):
+            sets.setdefault((child.attribute, child.values.kind), []).append(child)
+        else:
+            others[child] = None
+    join = values.intersection if kind is And else values.union
+    joined = [
+        same[0]
+        if len(same) == 1
+        else ValueTerm(same[0].attribute, join([term.values for term in same]))
+        for same in sets.values()
+    ]
+    return [*joined, *others]
+
+
+def text_of(node: Node) -> str:
+    """Return the node in the SQL dialect."""
+    return node.text if isinstance(node, And | Or) else print_term(node)
+
+
+def _depth(node: Node, shown: str) -> int:
+    """Return how deep brackets stand in brackets where `node` is shown as a child."""
+    if isinstance(node, And | Or):
+        return 1 + node.depth
+    return nesting(shown) if "(" in shown else 0
+
+
+def _beside(word: str, node: Node) -> tuple[int, str]:
+    """Return a child's place among its siblings (terms first, by text) and its text."""
+    if isinstance(node, And | Or):
+        return 1, f"({node.text})"
+    return 0, print_term(node, word)
+
+
+Conjunction = tuple[Term, ...]
+
+
+def spread(node: Node, limit: int = CONJUNCTIONS_MAX) -> tuple[Conjunction, ...] | None:
+    """Return conjunctions that together are TRUE where `node` is, or None if over `limit`.
+
+    No conjunction at all is FALSE; an empty one is TRUE.
+    """
+    if not isinstance(node, And | Or):
+        return ((node,),)
+    if isinstance(node, And) and all(map(is_term, node.children)):
+        return (node.children,)  # type: ignore[return-value]  # terms, as just tested
+    return _spread(node) if _count(node) <= limit else None
+
+
+def _count(node: Node) -> int:
+    if isinstance(node, And):
+        return prod(_count(child) for child in node.children)
+    if isinstance(node, Or):
+        return sum(_count(child) for child in node.children)
+    return 1
+
+
+def _spread(node: Node) -> tuple[Conjunction, ...]:
+    if isinstance(node, Or):
+        return tuple(part for child in node.children for part in _spread(child))
+    if not isinstance(node, And):
+        return ((node,),)
+    choices = product(*(_spread(child) for child in node.children))
+    return tuple(_crossed(choice) for choice in choices)
+
+
+def _crossed(parts: tuple[Conjunction, ...]) -> Conjunction:
+    whole = conjunction(term for part in parts for term in part)
+    # A conjunction of terms has only terms in it.
+    return whole.children if isinstance(whole, And) else (whole,)  # type: ignore[return-value]

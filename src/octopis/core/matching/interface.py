@@ -1,0 +1,43 @@
+"""The questions that every matching index answers."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Protocol, TypeVar
+
+from octopis.core.filters import Filter
+from octopis.core.filters.operands import Attributes
+
+Id = TypeVar("Id", bound=Hashable)
+Destination = TypeVar("Destination", bound=Hashable)
+Batch = Sequence[Attributes]
+"""The attributes of several notifications that are matched together."""
+
+
+class MatchingIndex(Protocol[Id, Destination]):
+    """Subscriptions with their filters, each behind a destination (a link, or local clients)."""
+
+    def add(self, subscription: Id, wanted: Filter, destination: Destination) -> None:
+        """Add a subscription; its id must not be there yet."""
+
+    def add_many(self, entries: Iterable[tuple[Id, Filter, Destination]]) -> None:
+        """Add many subscriptions at once."""
+
+    def remove(self, subscription: Id) -> None:
+        """Remove a subscription, which must be there."""
+
+    def __len__(self) -> int:
+        """Return how many subscriptions there are."""
+
+    def __contains__(self, subscription: Id) -> bool:
+        """Tell whether the subscription is there."""
+
+    def destinations(self, batch: Batch) -> list[tuple[Destination, ...]]:
+        """Return for each notification the destinations with any match behind them.
+
+        They come in the order in which the index first heard of them.
+        """
+
+    def matches(self, batch: Batch) -> list[list[Id]]:
+        """Return for each notification the subscriptions that match, in an order that repeats.
+
+        The order depends only on what was asked of the index before, and in which order.
+        """

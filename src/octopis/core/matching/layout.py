@@ -1,0 +1,163 @@
+"""Which bit of a block stands for which subscription, and what each bit asks of each column.
+
+Each conjunction of a filter has a slot, one bit in every row. Slots of one destination stand
+together on whole words, so that "any match behind this destination" is an OR over a few words.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+import numpy.typing as npt
+
+from octopis.core.filters import Filter
+from octopis.core.filters.terms import ComparisonTerm, LikeTerm, PresenceTerm, Term, ValueTerm
+from octopis.core.filters.tree import Conjunction, Node, conjunction, spread
+from octopis.core.filters.values import Kind, ValueSet, intersection, with_prefix
+from octopis.core.matching.column import ColumnDraft, ColumnKey, Presence, Words
+from octopis.core.matching.positions import Integers
+
+_SEGMENT_SLOTS_MIN = 64
+"""Destinations with fewer slots share words; their own would be mostly empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A subscription in a block: its number in the index, its destination's, and its filter."""
+
+    number: int
+    destination: int
+    wanted: Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Words from `first` to `last`, of one destination, or (None) of several small ones."""
+
+    first: int
+    last: int
+    destination: int | None
+
+
+class Layout:
+    """Slots for the conjunctions of `members`.
+
+    `owners` and `destinations` say for each slot whose it is (-1: nobody's). `residual` holds,
+    by slot, what only evaluation can answer; `drafts` what the columns are to answer.
+    """
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        self.residual: dict[int, Node] = {}
+        self.drafts: dict[ColumnKey, ColumnDraft] = {}
+        self.segments: list[Segment] = []
+        slots: list[int] = []
+        slot_members: list[Member] = []
+        slot = 0
+        for destination, group in _by_destination(members):
+            first = slot = -(-slot // 64) * 64
+            for member, conjunctions in group:
+                for terms in conjunctions:
+                    self._ask(slot, member, terms)
+                    slots.append(slot)
+                    slot_members.append(member)
+                    slot += 1
+            if slot > first:
+                self.segments.append(Segment(first // 64, -(-slot // 64), destination))
+        self.words = max(1, -(-slot // 64))
+        self.owners = self._by_slot(slots, (member.number for member in slot_members))
+        self.destinations = self._by_slot(slots, (member.destination for member in slot_members))
+        self.shares_owners = len({member.number for member in slot_members}) < len(slots)
+
+    def _by_slot(self, slots: list[int], numbers: Iterable[int]) -> Integers:
+        by_slot = np.full(self.words * 64, -1, np.int64)
+        by_slot[slots] = np.fromiter(numbers, np.int64, len(slots))
+        return by_slot
+
+    def _ask(self, slot: int, member: Member, terms: Conjunction | None) -> None:
+        """Note what a slot asks of each column, and what only evaluation can answer."""
+        if terms is None:  # OR would spread too far: evaluate the whole filter
+            self.residual[slot] = member.wanted.tree
+            return
+        evaluated = [term for term in terms if isinstance(term, LikeTerm | ComparisonTerm)]
+        if evaluated:
+            self.residual[slot] = conjunction(evaluated)
+        for term in _with_prefixes(terms) if evaluated else terms:
+            if isinstance(term, ValueTerm):
+                wanted = term.values
+                draft = self._draft((term.attribute, wanted.kind))
+                draft.add(slot, wanted.begins, wanted.cuts)
+            elif isinstance(term, PresenceTerm):
+                draft = self._draft((term.attribute, Presence.PRESENCE))
+                draft.add(slot, term.present, ())
+
+    def _draft(self, key: ColumnKey) -> ColumnDraft:
+        draft = self.drafts.get(key)
+        if draft is None:
+            draft = self.drafts[key] = ColumnDraft()
+        return draft
+
+
+Parts = tuple[Conjunction | None, ...]
+
+
+def _by_destination(
+    members: Sequence[Member],
+) -> Iterable[tuple[int | None, Iterable[tuple[Member, Parts]]]]:
+    """Yield members with their conjunctions, large destinations one by one, then all others."""
+    parts: list[tuple[Member, Parts]] = []
+    sizes: dict[int, int] = {}
+    for member in members:
+        conjunctions = spread(member.wanted.tree)
+        slots: Parts = (None,)
+        if conjunctions is not None:
+            slots = tuple(terms for terms in conjunctions if not _contradicts(terms))
+        parts.append((member, slots))
+        sizes[member.destination] = sizes.get(member.destination, 0) + len(slots)
+
+    def place(part: tuple[Member, Parts]) -> int | None:
+        destination = part[0].destination
+        return destination if sizes[destination] >= _SEGMENT_SLOTS_MIN else None
+
+    parts.sort(key=lambda part: (place(part) is None, part[0].destination, part[0].number))
+    return groupby(parts, place)
+
+
+def _contradicts(terms: Conjunction) -> bool:
+    """Tell whether one attribute must be both there and absent: one column cannot say both."""
+    absent = [t.attribute for t in terms if type(t) is PresenceTerm and not t.present]
+    return bool(absent) and any(
+        isinstance(term, PresenceTerm) and term.present and term.attribute in absent
+        for term in terms
+    )
+
+
+def _with_prefixes(terms: Conjunction) -> Iterable[Term]:
+    """Add what LIKE implies and columns can answer: the value is text, with the prefix.
+
+    A column takes one set for each slot, so what is said of one attribute is joined.
+    """
+    sets: dict[ColumnKey, list[ValueSet]] = {}
+    for term in terms:
+        if isinstance(term, ValueTerm):
+            sets.setdefault((term.attribute, term.values.kind), []).append(term.values)
+        elif isinstance(term, LikeTerm):
+            prefix = "" if term.negated else term.pattern.prefix
+            sets.setdefault((term.attribute, Kind.TEXT), []).append(with_prefix(prefix))
+    yield from (term for term in terms if isinstance(term, PresenceTerm))
+    for (attribute, _), joined in sets.items():
+        yield ValueTerm(attribute, intersection(joined))
+
+
+def packed(flags: npt.NDArray[np.bool_]) -> Words:
+    """Return flags as bits, 64 to a word, the first one lowest."""
+    return np.packbits(flags, bitorder="little").view("<u8").astype(np.uint64, copy=False)
+
+
+def slots_of(bits: Words) -> tuple[Integers, Integers]:
+    """Return the row and the slot of every bit that is on, row by row."""
+    row, word = np.nonzero(bits)
+    octets = bits[row, word].astype("<u8", copy=False).view(np.uint8)
+    places = np.flatnonzero(np.unpackbits(octets, bitorder="little").view(np.bool_))
+    which = places >> 6
+    return row[which], (word << 6)[which] + (places & 63)

@@ -1,0 +1,162 @@
+"""What a broker asks its driver to do.
+
+Why a message goes onto a link: for traces, explanations and people.
+
+What brokers send each other. Messages never change; a copy is a new value.
+"""
+
+from enum import Enum
+
+import msgspec
+
+from octopis.core.filters import Filter
+from octopis.core.model import BrokerId, ClusterBitVector, Notification
+from octopis.errors import OctopisError
+
+
+class Reason(Enum):
+    """One word for each reason, as it stands in traces."""
+
+    SUBSCRIPTION = "subscription"
+    SYNC = "sync"
+    MATCH = "match"
+    PENDING = "pending"
+    CASE_I = "I"
+    CASE_II = "II"
+    CASE_III = "III"
+
+    __hash__ = object.__hash__  # members are single; Enum's own hash is slow
+
+    @property
+    def in_words(self) -> str:
+        """The reason as half a sentence."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    Reason.SUBSCRIPTION: "every broker must know the subscription",
+    Reason.SYNC: "the link has come up, so both ends compare what they know",
+    Reason.MATCH: "a matching subscription lies behind it",
+    Reason.PENDING: "the notification carries this cluster as pending",
+    Reason.CASE_I: "case I: the free iCOL with the shortest queue takes the pending clusters along",
+    Reason.CASE_II: "case II: no target iCOL is free, so the least loaded aCOL takes them along",
+    Reason.CASE_III: "case III: nothing is free, so the least loaded iCOL takes the others along",
+}
+
+
+NO_CLUSTERS = ClusterBitVector(0)
+
+
+class Subscription(msgspec.Struct, frozen=True):
+    """A filter under an id that is unique in the overlay.
+
+    `epoch` rises when the subscriber moves to another broker, so that old news about where it
+    was never replaces newer news.
+    """
+
+    id: str
+    wanted: Filter
+    epoch: int = 0
+
+
+class Subscribe(msgspec.Struct, frozen=True):
+    """A subscription on its way: its host cluster (`cbv_s`) and its host broker."""
+
+    subscription: Subscription
+    cbv_s: ClusterBitVector
+    host: BrokerId
+
+
+class Unsubscribe(msgspec.Struct, frozen=True):
+    """A subscription of which the sender has no more to say."""
+
+    id: str
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """All that the sender's neighbour must know from it, when their link has come up."""
+
+    subscriptions: tuple[Subscribe, ...]
+
+
+class Routed(msgspec.Struct, frozen=True, gc=False):
+    """A notification on its way.
+
+    `cbv_p` names the clusters that this copy still has to reach (dynamic routing); `bids` the
+    brokers that it still has to reach (identification-based routing). Mostly both are empty.
+    """
+
+    notification: Notification
+    cbv_p: ClusterBitVector = NO_CLUSTERS
+    bids: tuple[BrokerId, ...] = ()
+
+
+class Flooded(msgspec.Struct, frozen=True):
+    """A change to the host's subscriptions that is flooded (identification-based routing).
+
+    `host` is the broker's identification (BID). It numbers its changes by `sequence`;
+    `generation` rises when it has to make its tree anew.
+    """
+
+    host: BrokerId
+    generation: int
+    sequence: int
+    added: Subscription | None
+    removed: str | None
+
+
+class HostState(msgspec.Struct, frozen=True):
+    """All subscriptions of a host, flooded as the first message of a new generation."""
+
+    host: BrokerId
+    generation: int
+    sequence: int
+    subscriptions: tuple[Subscription, ...]
+
+
+class Hello(msgspec.Struct, frozen=True):
+    """What the sender knows of each host, when a link has come up.
+
+    Generation and sequence, and a checksum over the host's subscriptions.
+    """
+
+    known: dict[BrokerId, tuple[int, int, int]]
+
+
+class Refresh(msgspec.Struct, frozen=True):
+    """A wish, on its way to `host`, that it floods a generation newer than `generation`."""
+
+    host: BrokerId
+    generation: int
+
+
+SubscriptionMessage = Subscribe | Unsubscribe | Flooded
+SyncMessage = Snapshot | HostState | Hello | Refresh
+Message = SubscriptionMessage | SyncMessage | Routed
+
+
+class Enqueue(msgspec.Struct, frozen=True):
+    """Put these messages, in this order, on the output queue of the link to `link`."""
+
+    link: BrokerId
+    messages: list[Message]
+    reasons: list[Reason]
+
+
+class Deliver(msgspec.Struct, frozen=True, gc=False):
+    """Give the notification to a client; `subscriptions` are those of the client that match."""
+
+    client: str
+    notification: Notification
+    subscriptions: list[str]
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """Tell a client how its request went: accepted, or refused because of `error`."""
+
+    client: str
+    request: int
+    error: OctopisError | None = None
+
+
+Effect = Enqueue | Deliver | Answer

@@ -1,0 +1,137 @@
+"""The broker's own clients and their subscriptions.
+
+What a broker has decided to do and its driver has still to carry out.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from octopis.core.model import BrokerId, Notification
+from octopis.core.routing.link_status import LinkStatusTable
+from octopis.core.routing.messages import Deliver, Effect, Enqueue, Message, Reason, Routed
+
+
+@dataclass(slots=True)
+class Counters:
+    """What a broker has done since it was made. IMs are inter-broker messages."""
+
+    subscription_ims: int = 0
+    notification_ims: int = 0
+    sync_ims: int = 0
+    duplicates: int = 0
+    deliveries: int = 0
+    lost_on_down_links: int = 0
+    lost_without_route: int = 0
+    cases: dict[str, int] = field(default_factory=dict)
+
+
+class Outbox:
+    """Collects effects; every message that goes out passes here and is counted once."""
+
+    def __init__(self, links: Iterable[BrokerId], link_status: LinkStatusTable) -> None:
+        self.counters = Counters()
+        self.up = set(links)
+        self._link_status = link_status
+        self._queued: dict[BrokerId, Enqueue] = {}
+        self._others: list[Effect] = []
+
+    def send(self, link: BrokerId, message: Message, reason: Reason) -> None:
+        """Put a message on a link's queue. On a link that is down it is lost, and counted."""
+        if link not in self.up:
+            self.counters.lost_on_down_links += 1
+            return
+        status = self._link_status.statuses[link]
+        status.queue_length += 1
+        status.entering += 1
+        if reason is Reason.SUBSCRIPTION:
+            self.counters.subscription_ims += 1
+        elif reason is Reason.SYNC:
+            self.counters.sync_ims += 1
+        else:
+            self.counters.notification_ims += 1
+        queued = self._queued.get(link)
+        if queued is None:
+            self._queued[link] = Enqueue(link, [message], [reason])
+        else:
+            queued.messages.append(message)
+            queued.reasons.append(reason)
+
+    def send_all(
+        self, link: BrokerId, copies: Sequence[Message], reasons: Sequence[Reason]
+    ) -> None:
+        """Put copies of notifications on a link's queue, each for its reason."""
+        count = len(copies)
+        if not count:
+            return
+        if link not in self.up:
+            self.counters.lost_on_down_links += count
+            return
+        self._link_status.entered(link, count)
+        self.counters.notification_ims += count
+        queued = self._queued.get(link)
+        if queued is None:
+            queued = self._queued[link] = Enqueue(link, [], [])
+        queued.messages.extend(copies)
+        queued.reasons.extend(reasons)
+
+    def deliver(self, client: str, notification: Notification, subscriptions: list[str]) -> None:
+        """Give a notification to a local client."""
+        self.counters.deliveries += len(subscriptions)
+        self._others.append(Deliver(client, notification, subscriptions))
+
+    def answer(self, effect: Effect) -> None:
+        """Answer a local client."""
+        self._others.append(effect)
+
+    def take(self) -> list[Effect]:
+        """Return everything collected so far, and start anew."""
+        effects = self._others
+        effects += self._queued.values()
+        self._others, self._queued = [], {}
+        return effects
+
+
+class LocalClients:
+    """Which client holds which subscription, and delivery to them."""
+
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self._owners: dict[str, str] = {}
+        self._subscriptions: dict[str, dict[str, None]] = {}
+
+    def owner(self, subscription: str) -> str | None:
+        """Return the client that holds a subscription here, if one does."""
+        return self._owners.get(subscription)
+
+    def subscriptions(self, client: str) -> list[str]:
+        """Return a client's subscriptions, oldest first."""
+        return list(self._subscriptions.get(client, {}))
+
+    def hold(self, client: str, subscription: str) -> None:
+        """Note that a client holds a subscription."""
+        self._owners[subscription] = client
+        self._subscriptions.setdefault(client, {})[subscription] = None
+
+    def release(self, subscription: str) -> None:
+        """Forget a subscription."""
+        client = self._owners.pop(subscription)
+        held = self._subscriptions[client]
+        del held[subscription]
+        if not held:
+            del self._subscriptions[client]
+
+    def deliver(self, batch: Sequence[Routed], matches: list[list[str]]) -> None:
+        """Deliver each notification once to every client with a matching subscription."""
+        owners = self._owners
+        for routed, subscriptions in zip(batch, matches, strict=True):
+            if not subscriptions:
+                continue
+            clients = list(map(owners.__getitem__, subscriptions))
+            if clients.count(clients[0]) == len(clients):  # mostly so, and quick
+                self._outbox.deliver(clients[0], routed.notification, subscriptions)
+                continue
+            by_client: dict[str, list[str]] = {}
+            for client, subscription in zip(clients, subscriptions, strict=True):
+                by_client.setdefault(client, []).append(subscription)
+            for client, held in by_client.items():
+                self._outbox.deliver(client, routed.notification, held)

@@ -1,0 +1,153 @@
+"""What a client and its host broker say to each other.
+
+Deliveries name the matching subscriptions by small numbers that the client chose when it
+subscribed, so that a notification crosses once however many subscriptions of the client match.
+"""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from octopis.core.wire.control import Goodbye, Ping, Pong, Status, StatusRequest, decode_control
+from octopis.core.wire.frames import BodyDecoder, Frame, Kind, encode, encode_frame
+from octopis.core.wire.published import PublishedBody
+from octopis.core.wire.refusals import Refusal
+from octopis.errors import ProtocolError
+
+_Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+_ARRAY_OF_2 = b"\x92"
+_REQUEST_BYTES = 8
+
+
+class SubscribeRequest(msgspec.Struct, frozen=True):
+    """A wish to get what `wanted` (a filter in `dialect`) says, as subscription `id`.
+
+    Deliveries will name it as `number`. `epoch` counts how often the client has moved.
+    """
+
+    request: _Count
+    number: _Count
+    id: Annotated[str, Meta(min_length=1, max_length=255)]
+    wanted: str
+    dialect: str
+    epoch: _Count
+
+
+class UnsubscribeRequest(msgspec.Struct, frozen=True):
+    """A wish to get no more of a subscription."""
+
+    request: _Count
+    id: str
+
+
+class PublishRequest(msgspec.Struct, frozen=True):
+    """Notifications to publish, still encoded: an array as `decode_checked` reads it."""
+
+    request: int
+    notifications: bytes | memoryview
+
+
+class Consumed(msgspec.Struct, frozen=True):
+    """The client has consumed so many deliveries, its backlog at the hello included."""
+
+    deliveries: _Count
+
+
+class AnswerItem(msgspec.Struct, frozen=True, array_like=True):
+    """How a request went."""
+
+    request: int
+    refusal: Refusal | None = None
+
+
+class Delivery(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A notification, and the numbers of the client's subscriptions that match."""
+
+    numbers: list[int]
+    notification: PublishedBody
+
+
+class GapNotice(msgspec.Struct, frozen=True):
+    """So many deliveries were dropped here, because the client was too slow."""
+
+    dropped: int
+
+
+ClientControl = Ping | Pong | Goodbye | StatusRequest
+FromClient = SubscribeRequest | UnsubscribeRequest | PublishRequest | Consumed | ClientControl
+ToClient = list[AnswerItem] | list[Delivery] | GapNotice | Ping | Pong | Goodbye | Status
+
+_subscribe = BodyDecoder[SubscribeRequest](SubscribeRequest, "a subscribe request")
+_unsubscribe = BodyDecoder[UnsubscribeRequest](UnsubscribeRequest, "an unsubscribe request")
+_consumed = BodyDecoder[Consumed](Consumed, "a count of deliveries")
+_answers = BodyDecoder[list[AnswerItem]](list[AnswerItem], "an answer")
+_deliveries = BodyDecoder[list[Delivery]](list[Delivery], "a batch of deliveries")
+_gap = BodyDecoder[GapNotice](GapNotice, "a gap notice")
+
+
+def encode_request(request: SubscribeRequest | UnsubscribeRequest | Consumed) -> bytes:
+    """Return the frame of a client's request."""
+    kinds = {
+        SubscribeRequest: Kind.SUBSCRIBE,
+        UnsubscribeRequest: Kind.UNSUBSCRIBE,
+        Consumed: Kind.CONSUMED,
+    }
+    return encode_frame(kinds[type(request)], encode(request))
+
+
+def encode_publish(request: int, notifications: list[bytes]) -> bytes:
+    """Return the frame that publishes notifications, each encoded already."""
+    # The number stands before the array, so that the array can be passed on as one view.
+    head = request.to_bytes(_REQUEST_BYTES, "big")
+    array = b"\xdd" + len(notifications).to_bytes(4, "big")
+    return encode_frame(Kind.PUBLISH, b"".join([head, array, *notifications]))
+
+
+def encode_answer(answer: AnswerItem) -> bytes:
+    """Return an answer as an item of ANSWERS."""
+    return encode(answer)
+
+
+def encode_delivery(numbers: list[int], encoded: bytes) -> bytes:
+    """Return a delivery as an item of DELIVER."""
+    return _ARRAY_OF_2 + encode(numbers) + encoded
+
+
+def encode_gap(dropped: int) -> bytes:
+    """Return the frame of a gap notice."""
+    return encode_frame(Kind.GAP, encode(GapNotice(dropped)))
+
+
+def decode_from_client(frame: Frame) -> FromClient:
+    """Return what a client asks for, or raise ProtocolError."""
+    kind, body = frame
+    if kind == Kind.PUBLISH:
+        if len(body) < _REQUEST_BYTES:
+            raise ProtocolError("a publish request is cut short")
+        return PublishRequest(int.from_bytes(body[:_REQUEST_BYTES], "big"), body[_REQUEST_BYTES:])
+    if kind == Kind.CONSUMED:
+        return _consumed.decode(body)
+    if kind == Kind.SUBSCRIBE:
+        return _subscribe.decode(body)
+    if kind == Kind.UNSUBSCRIBE:
+        return _unsubscribe.decode(body)
+    control = decode_control(frame)
+    if not isinstance(control, ClientControl):
+        raise ProtocolError(f"a client does not send frames of kind {kind}")
+    return control
+
+
+def decode_to_client(frame: Frame) -> ToClient:
+    """Return what a broker says to its client, or raise ProtocolError."""
+    kind, body = frame
+    if kind == Kind.DELIVER:
+        return _deliveries.decode(body)
+    if kind == Kind.ANSWERS:
+        return _answers.decode(body)
+    if kind == Kind.GAP:
+        return _gap.decode(body)
+    control = decode_control(frame)
+    if not isinstance(control, Ping | Pong | Goodbye | Status):
+        raise ProtocolError(f"a broker does not send frames of kind {kind} to a client")
+    return control

@@ -1,0 +1,126 @@
+"""The first frames of a connection: who is there, and whether both speak the same protocol.
+
+Whoever connects says hello. A broker answers a broker with a hello of its own, a client with a
+welcome, and anybody else with a refusal before it closes the connection.
+"""
+
+from hashlib import blake2b
+
+import msgspec
+
+from octopis.core.model import BrokerId
+from octopis.core.topology import SCOT
+from octopis.core.wire.frames import BodyDecoder, Frame, Kind, encode, encode_frame
+from octopis.core.wire.refusals import Refusal
+from octopis.errors import ProtocolError
+
+MAGIC = "octopis"
+VERSION = 1
+HELLO_MAX = 4_096
+"""A frame before the hello is at most so long, so that strangers cost no memory."""
+
+CLIENT_ID_MAX = 128
+
+
+class BrokerHello(msgspec.Struct, frozen=True, tag_field="role", tag="broker"):
+    """A broker, whom it believes to be talking to, and the overlay that both should be in."""
+
+    broker: BrokerId
+    to: BrokerId
+    overlay: str
+    algorithm: str
+    magic: str = MAGIC
+    version: int = VERSION
+
+
+class ClientHello(msgspec.Struct, frozen=True, tag_field="role", tag="client"):
+    """A client, and how many deliveries it takes that it has not consumed.
+
+    `backlog` of those it has already, from an earlier connection.
+    """
+
+    client: str
+    window: int
+    backlog: int = 0
+    magic: str = MAGIC
+    version: int = VERSION
+
+
+Hello = BrokerHello | ClientHello
+
+
+class Welcome(msgspec.Struct, frozen=True):
+    """The broker that a client has reached, and the limits that it must keep to.
+
+    `publish_window` is how many bytes of publications may be without answer, unless it is one.
+    """
+
+    broker: BrokerId
+    frame_max: int
+    publish_window: int
+
+
+class _Opening(msgspec.Struct):
+    magic: str
+    version: int
+
+
+_opening = BodyDecoder[_Opening](_Opening, "the hello")
+_hello = BodyDecoder[Hello](Hello, "the hello")
+_welcome = BodyDecoder[Welcome](Welcome, "the welcome")
+_refusal = BodyDecoder[Refusal](Refusal, "the refusal")
+
+
+def encode_hello(hello: Hello) -> bytes:
+    """Return the frame of a hello."""
+    return encode_frame(Kind.HELLO, encode(hello))
+
+
+def encode_welcome(welcome: Welcome) -> bytes:
+    """Return the frame of a welcome."""
+    return encode_frame(Kind.WELCOME, encode(welcome))
+
+
+def encode_refusal(refusal: Refusal) -> bytes:
+    """Return the frame that ends a connection before it has begun."""
+    return encode_frame(Kind.REFUSED, encode(refusal))
+
+
+def decode_hello(frame: Frame) -> Hello:
+    """Return the hello that whoever connected has said, or raise ProtocolError."""
+    if frame.kind != Kind.HELLO:
+        raise ProtocolError(f"the first frame is of kind {frame.kind}, not a hello")
+    opening = _opening.decode(frame.body)
+    if opening.magic != MAGIC:
+        raise ProtocolError(f"the hello begins with {opening.magic[:20]!r}, not {MAGIC!r}")
+    if opening.version != VERSION:
+        raise ProtocolError(
+            f"the other side speaks version {opening.version} of the protocol, not {VERSION}"
+        )
+    hello = _hello.decode(frame.body)
+    if isinstance(hello, ClientHello) and not (
+        1 <= len(hello.client) <= CLIENT_ID_MAX
+        and hello.client.isprintable()
+        and hello.window > 0
+        and hello.backlog >= 0
+    ):
+        raise ProtocolError(
+            f"a client needs a printable name of 1 to {CLIENT_ID_MAX} characters and a window"
+        )
+    return hello
+
+
+def decode_answer(frame: Frame) -> Hello | Welcome | Refusal:
+    """Return what a broker has answered to a hello, or raise ProtocolError."""
+    if frame.kind == Kind.WELCOME:
+        return _welcome.decode(frame.body)
+    if frame.kind == Kind.REFUSED:
+        return _refusal.decode(frame.body)
+    return decode_hello(frame)
+
+
+def overlay_digest(scot: SCOT) -> str:
+    """Return a short text that is the same for equal overlays, and for no others."""
+    edges = sorted(sorted(edge) for edge in scot.acyclic.edges)
+    facts = (sorted(scot.regions), edges, len(scot.clusters))
+    return blake2b(encode(facts), digest_size=12).hexdigest()

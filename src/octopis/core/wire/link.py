@@ -1,0 +1,130 @@
+"""A link's two directions: routing messages to frames, and bytes to routing messages.
+
+Notifications between brokers: the publisher's bytes, with a small header where one is needed.
+"""
+
+from itertools import groupby
+from operator import itemgetter
+
+import msgspec
+from msgspec import Raw
+
+from octopis.core.model import BrokerId
+from octopis.core.routing.messages import HostState, Message, Routed, Snapshot
+from octopis.core.wire.control import Goodbye, Notice, Ping, Pong, decode_control
+from octopis.core.wire.frames import BodyDecoder, Frame, Kind, encode, encode_items
+from octopis.core.wire.published import Published, PublishedBody, decode_published, make_published
+from octopis.core.wire.subscriptions import (
+    Assembler,
+    decode_bits,
+    decode_changes,
+    encode_bits,
+    encode_change,
+    encode_host_state,
+    encode_snapshot,
+)
+from octopis.errors import ProtocolError
+
+
+class _Headed(msgspec.Struct, frozen=True, array_like=True):
+    cbv_p: bytes
+    bids: list[BrokerId]
+    notification: PublishedBody
+
+
+class _HeadedRaw(msgspec.Struct, frozen=True, array_like=True):
+    cbv_p: bytes
+    bids: list[BrokerId]
+    notification: Raw
+
+
+_headed = BodyDecoder[list[_Headed]](list[_Headed], "a batch of notifications")
+_headed_raw = BodyDecoder[list[_HeadedRaw]](list[_HeadedRaw], "a batch of notifications")
+_ARRAY_OF_3 = b"\x93"
+
+
+def encode_routed(routed: Routed) -> tuple[Kind, bytes]:
+    """Return a notification as an item of ROUTED or, where it has a header, of HEADED."""
+    notification = routed.notification
+    assert isinstance(notification, Published), "only what came over the wire is sent on"
+    if not routed.cbv_p and not routed.bids:
+        return Kind.ROUTED, notification.encoded
+    header = encode(encode_bits(routed.cbv_p)) + encode(routed.bids)
+    return Kind.HEADED, _ARRAY_OF_3 + header + notification.encoded
+
+
+def decode_routed(body: bytes | memoryview) -> list[Routed]:
+    """Return the notifications of ROUTED, or raise ProtocolError."""
+    return [Routed(notification) for notification in decode_published(body)]
+
+
+def decode_headed(body: bytes | memoryview) -> list[Routed]:
+    """Return the notifications of HEADED, or raise ProtocolError."""
+    return [
+        Routed(
+            make_published(each.notification, bytes(raw.notification)),
+            decode_bits(each.cbv_p),
+            tuple(each.bids),
+        )
+        for each, raw in zip(_headed.decode(body), _headed_raw.decode(body), strict=True)
+    ]
+
+
+Encoded = tuple[Kind, bytes]
+"""A message as it waits in a queue: an item of a frame, or (a table) all its frames."""
+
+LinkControl = Ping | Pong | Goodbye | Notice
+
+_WHOLE_FRAMES = (Kind.SNAPSHOT, Kind.HOST_STATE)
+NOTIFICATIONS = (Kind.ROUTED, Kind.HEADED)
+"""Kinds of messages that a full queue may drop; all others keep the tables right."""
+
+
+def encode_message(message: Message) -> Encoded:
+    """Return a routing message as it waits in a queue."""
+    if isinstance(message, Routed):
+        return encode_routed(message)
+    if isinstance(message, Snapshot):
+        return Kind.SNAPSHOT, b"".join(encode_snapshot(message))
+    if isinstance(message, HostState):
+        return Kind.HOST_STATE, b"".join(encode_host_state(message))
+    return Kind.CHANGES, encode_change(message)
+
+
+def frames_of(messages: list[Encoded]) -> list[bytes]:
+    """Return messages as frames: neighbours of one kind share one."""
+    frames = []
+    for kind, run in groupby(messages, itemgetter(0)):
+        items = [item for _, item in run]
+        if kind in _WHOLE_FRAMES:
+            frames += items
+        else:
+            frames.append(encode_items(kind, items))
+    return frames
+
+
+class LinkDecoder:
+    """Turns the frames of a neighbour into what it said, in order."""
+
+    def __init__(self) -> None:
+        self._assembler = Assembler()
+
+    def decode(self, frame: Frame) -> list[Message] | LinkControl:
+        """Return routing messages or a control message, or raise ProtocolError."""
+        kind, body = frame
+        if kind == Kind.ROUTED:
+            return list(decode_routed(body))
+        if kind == Kind.HEADED:
+            return list(decode_headed(body))
+        if kind == Kind.CHANGES:
+            return decode_changes(body)
+        if kind == Kind.SNAPSHOT:
+            snapshot = self._assembler.snapshot(body)
+            return [] if snapshot is None else [snapshot]
+        if kind == Kind.HOST_STATE:
+            state = self._assembler.host_state(body)
+            return [] if state is None else [state]
+        control = decode_control(frame)
+        if not isinstance(control, LinkControl):
+            raise ProtocolError(f"a frame of kind {kind} does not belong on a link")
+        return control

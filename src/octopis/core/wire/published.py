@@ -1,0 +1,121 @@
+"""Notifications on the wire: encoded once, by the publisher's client, and passed on as they are.
+
+A notification is an array of attributes, payload, publisher, sequence and intended time. A broker
+reads the attributes to route it and sends the same bytes on.
+"""
+
+from typing import Annotated
+
+from msgspec import Meta, Raw, Struct
+
+from octopis.core.model import Notification, Value
+from octopis.core.model.notification import (
+    ATTRIBUTES_MAX,
+    INTEGER_MAX,
+    INTEGER_MIN,
+    NAME_LENGTH_MAX,
+    TEXT_LENGTH_MAX,
+)
+from octopis.core.wire.frames import BodyDecoder, encode
+from octopis.errors import InvalidNotification, ProtocolError
+
+_FINITE_MAX = 1.7976931348623157e308
+_Name = Annotated[str, Meta(min_length=1, max_length=NAME_LENGTH_MAX)]
+_Text = Annotated[str, Meta(max_length=TEXT_LENGTH_MAX)]
+_Integer = Annotated[int, Meta(ge=INTEGER_MIN, le=INTEGER_MAX)]
+_Finite = Annotated[float, Meta(ge=-_FINITE_MAX, le=_FINITE_MAX)]
+_Attributes = Annotated[
+    dict[_Name, _Text | _Integer | _Finite | bool], Meta(max_length=ATTRIBUTES_MAX)
+]
+
+
+class Published(Notification, frozen=True, gc=False):
+    """A notification with its publisher, its number there, and when it was meant to be published.
+
+    `sequence` rises by one with each notification of a publisher. `encoded` is the whole as it
+    came, so that nobody on the way encodes it again.
+    """
+
+    publisher: str = ""
+    sequence: int = 0
+    intended_ns: int = 0
+    encoded: bytes = b""
+
+
+class PublishedBody(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+    """The array as it stands in a frame; its types say what `Notification.checked` says."""
+
+    attributes: _Attributes
+    payload: bytes
+    publisher: str
+    sequence: int
+    intended_ns: int
+
+
+class _AnyBody(Struct, array_like=True, forbid_unknown_fields=True):
+    attributes: object
+    payload: object
+    publisher: str
+    sequence: int
+    intended_ns: int
+
+
+_many = BodyDecoder[list[PublishedBody]](list[PublishedBody], "a batch of notifications")
+_many_raw = BodyDecoder[list[Raw]](list[Raw], "a batch of notifications")
+_any = BodyDecoder[list[_AnyBody]](list[_AnyBody], "a batch of notifications")
+
+
+def encode_published(
+    attributes: dict[str, Value], payload: bytes, publisher: str, sequence: int, intended_ns: int
+) -> bytes:
+    """Return the bytes of a notification that has been checked."""
+    return encode((attributes, payload, publisher, sequence, intended_ns))
+
+
+def make_published(body: PublishedBody, encoded: bytes) -> Published:
+    """Return the notification that `encoded` was decoded to."""
+    return Published(
+        body.attributes, body.payload, body.publisher, body.sequence, body.intended_ns, encoded
+    )
+
+
+def decode_published(body: bytes | memoryview) -> list[Published]:
+    """Return the notifications of an array, or raise ProtocolError."""
+    return [
+        make_published(each, bytes(raw))
+        for each, raw in zip(_many.decode(body), _many_raw.decode(body), strict=True)
+    ]
+
+
+def decode_checked(body: bytes | memoryview, publisher: str) -> list[Published]:
+    """Return the notifications that a client publishes.
+
+    Raises InvalidNotification where one of them cannot be carried or names another publisher,
+    and ProtocolError where they are no notifications at all.
+    """
+    try:
+        batch = decode_published(body)
+    except ProtocolError:
+        _explain(body)
+        raise
+    for each in batch:
+        if each.publisher != publisher:
+            raise InvalidNotification(
+                f"{publisher!r} cannot publish in the name of {each.publisher!r}"
+            )
+    return batch
+
+
+def _explain(body: bytes | memoryview) -> None:
+    """Raise InvalidNotification where something like a notification is at fault."""
+    try:
+        batch = _any.decode(body)
+    except ProtocolError:
+        return
+    for number, each in enumerate(batch, start=1):
+        if not isinstance(each.attributes, dict):
+            raise InvalidNotification(f"the attributes of notification {number} are no mapping")
+        try:
+            Notification.checked(each.attributes, each.payload)  # type: ignore[arg-type]
+        except InvalidNotification as failure:
+            raise InvalidNotification(f"notification {number} of the batch: {failure}") from failure

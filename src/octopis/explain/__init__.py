@@ -1,0 +1,1 @@
+"""Where a notification would go, and why: questions, answers, and all drawings of overlays."""

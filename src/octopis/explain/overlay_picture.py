@@ -1,0 +1,206 @@
+"""Pictures of an overlay in the manner of the paper's Figure 3.
+
+Matplotlib is loaded when something is drawn: no other command should wait for it.
+
+How a layout is put on paper with Matplotlib: colours, shapes, labels, legend.
+
+Nothing is told by colour alone: kinds differ in dashes and in shape, too.
+"""
+
+import string
+from dataclasses import dataclass
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Ellipse, Patch, PathPatch, Rectangle
+from matplotlib.path import Path
+
+from octopis.core.topology.scot import SCOT, LinkKind
+from octopis.explain.layout import Curve, Layout, shown_label, shown_region
+
+_INK = "#1b2a3a"
+_INNER_FILL, _EDGE_FILL = "#1f4e79", "#ffffff"
+_LINK_COLOURS = {LinkKind.ACOL: "#1f5f99", LinkKind.ICOL: "#c8611a"}
+_LINK_WIDTHS = {LinkKind.ACOL: 1.7, LinkKind.ICOL: 1.15}
+_LINK_DASHES = {LinkKind.ACOL: "-", LinkKind.ICOL: (0.0, (4.0, 2.0))}
+_BAND_SHADES = ("#edf1f5", "#f8fafb")
+_REGION_LINE = "#b9c4cf"
+
+_WIDTH_MIN = 9.0
+_MARGIN_LEFT, _MARGIN_RIGHT = 0.7, 0.3
+_MARGIN_TOP, _MARGIN_BOTTOM = 1.05, 0.65
+
+# What covers what; paths that are drawn on top go between links and brokers.
+Z_BAND, Z_LINK, Z_PATH, Z_BROKER = 0, 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """A picture to draw on: the coordinates of `axes` are those of `layout`, in inches."""
+
+    figure: Figure
+    axes: Axes
+    layout: Layout
+
+
+def paint(scot: SCOT, layout: Layout, title: str) -> Canvas:
+    """Return the picture of `scot` that `layout` describes."""
+    canvas = _empty_canvas(layout)
+    _paint_bands(canvas)
+    _paint_links(canvas, scot)
+    _paint_brokers(canvas, scot)
+    _paint_labels(canvas)
+    _paint_heading(canvas, title)
+    return canvas
+
+
+def curve_path(curve: Curve) -> Path:
+    """Return a curve of the layout as a Matplotlib path."""
+    return Path(list(curve), [Path.MOVETO] + [Path.CURVE4] * (len(curve) - 1))
+
+
+def _empty_canvas(layout: Layout) -> Canvas:
+    left, right, bottom, top = layout.borders
+    left, right = left - _MARGIN_LEFT, right + _MARGIN_RIGHT
+    bottom, top = bottom - _MARGIN_BOTTOM, top + _MARGIN_TOP
+    lacking = max(0.0, _WIDTH_MIN - (right - left))
+    left, right = left - lacking / 2, right + lacking / 2
+    figure = Figure(figsize=(right - left, top - bottom), facecolor="white")
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set_axis_off()
+    axes.set_xlim(left, right)
+    axes.set_ylim(bottom, top)
+    return Canvas(figure, axes, layout)
+
+
+def _paint_bands(canvas: Canvas) -> None:
+    """Shade the clusters in turn, and part the regions by dotted lines."""
+    layout = canvas.layout
+    left, right, bottom, top = layout.borders
+    for row in range(layout.rows):
+        corner = (left, top - (row + 1) * layout.row_height)
+        shade = _BAND_SHADES[row % 2]
+        band = Rectangle(corner, right - left, layout.row_height, color=shade, zorder=Z_BAND)
+        canvas.axes.add_patch(band)
+    for column in range(1, len(layout.columns)):
+        x = left + column * layout.column_width
+        canvas.axes.plot([x, x], [bottom, top], ":", color=_REGION_LINE, lw=0.8, zorder=Z_BAND)
+
+
+def _paint_links(canvas: Canvas, scot: SCOT) -> None:
+    for source, target, kind in (*scot.icols, *scot.acols):
+        path = curve_path(canvas.layout.curve(source, target))
+        canvas.axes.add_patch(
+            PathPatch(
+                path,
+                fill=False,
+                edgecolor=_LINK_COLOURS[kind],
+                linewidth=_LINK_WIDTHS[kind],
+                linestyle=_LINK_DASHES[kind],
+                zorder=Z_LINK,
+            )
+        )
+
+
+def _paint_brokers(canvas: Canvas, scot: SCOT) -> None:
+    layout = canvas.layout
+    for broker, (x, y) in layout.positions.items():
+        inner = scot.is_inner(broker)
+        shape = _inner_shape(layout, x, y) if inner else _edge_shape(layout, x, y)
+        canvas.axes.add_patch(shape)
+        canvas.axes.text(
+            x,
+            y,
+            shown_label(broker),
+            ha="center",
+            va="center_baseline",
+            fontsize=10.5,
+            color="white" if inner else _INK,
+            zorder=Z_BROKER,
+            parse_math=False,
+        )
+
+
+def _inner_shape(layout: Layout, x: float, y: float) -> Patch:
+    size = (layout.broker_width, layout.broker_height)
+    return Ellipse((x, y), *size, facecolor=_INNER_FILL, edgecolor=_INK, zorder=Z_BROKER)
+
+
+def _edge_shape(layout: Layout, x: float, y: float) -> Patch:
+    width, height = layout.broker_width, layout.broker_height
+    corner = (x - width / 2, y - height / 2)
+    return Rectangle(corner, width, height, facecolor=_EDGE_FILL, edgecolor=_INK, zorder=Z_BROKER)
+
+
+def _paint_labels(canvas: Canvas) -> None:
+    layout, axes = canvas.layout, canvas.axes
+    left, _, bottom, _ = layout.borders
+    for column, region in enumerate(layout.columns):
+        x = column * layout.column_width
+        axes.text(
+            x,
+            bottom - 0.3,
+            _with_index("R", shown_region(region)),
+            ha="center",
+            color=_INK,
+            fontsize=15,
+        )
+    for row in range(layout.rows):
+        y = -row * layout.row_height
+        label = _with_index("C", str(row))
+        axes.text(left - 0.3, y, label, ha="center", va="center", color=_INK, fontsize=16)
+
+
+def _with_index(letter: str, index: str) -> str:
+    """Return mathematical text with a lowered index, or plain text where that would misread it."""
+    if set(index) <= set(string.ascii_letters + string.digits):
+        return rf"${letter}_{{{index}}}$"
+    return f"{letter} {index}".replace("$", r"\$")
+
+
+def _paint_heading(canvas: Canvas, title: str) -> None:
+    axes = canvas.axes
+    middle, top = sum(axes.get_xlim()) / 2, axes.get_ylim()[1]
+    axes.text(
+        middle,
+        top - 0.42,
+        title,
+        ha="center",
+        fontsize=15,
+        fontweight="bold",
+        color=_INK,
+        parse_math=False,
+    )
+    axes.legend(
+        handles=_legend_handles(),
+        loc="center",
+        bbox_to_anchor=(middle, top - 0.75),
+        bbox_transform=axes.transData,
+        ncols=4,
+        frameon=False,
+        fontsize=11,
+        labelcolor=_INK,
+        handlelength=2.6,
+    )
+
+
+def _legend_handles() -> list[Artist]:
+    names = {LinkKind.ACOL: "aCOL (within a cluster)", LinkKind.ICOL: "iCOL (between clusters)"}
+    links = [
+        Line2D(
+            [],
+            [],
+            color=_LINK_COLOURS[kind],
+            lw=_LINK_WIDTHS[kind],
+            ls=_LINK_DASHES[kind],
+            label=names[kind],
+        )
+        for kind in LinkKind
+    ]
+    inner = Line2D(
+        [], [], ls="", marker="o", ms=11, mfc=_INNER_FILL, mec=_INK, label="inner broker"
+    )
+    edge = Line2D([], [], ls="", marker="s", ms=10, mfc=_EDGE_FILL, mec=_INK, label="edge broker")
+    return [*links, inner, edge]

@@ -1,1 +1,0 @@
-"""Sockets and the wall clock: brokers and clients that run."""

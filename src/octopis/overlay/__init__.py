@@ -1,0 +1,1 @@
+"""Many brokers: how they are configured, started, watched, asked and played to."""

@@ -1,0 +1,192 @@
+"""Brokers in this process: start them together, stop them in order.
+
+Opens the doors of all brokers at once, before any of them runs.
+
+So a port that is taken is found before anything has started, and ports that the system chooses
+are known to all.
+"""
+
+import asyncio
+import errno
+import gc
+import logging
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
+
+import uvloop
+
+from octopis.broker.broker import LiveBroker
+from octopis.broker.recorder import Recorder
+from octopis.broker.settings import OverlayConfiguration
+from octopis.broker.tracing import TraceOptions, Tracing
+from octopis.client.address import DEFAULT_PORT, Address
+from octopis.core.model import BrokerId
+from octopis.errors import InvalidConfiguration, OperationFailed
+from octopis.overlay.settings import PORT_MAX
+
+_BACKLOG = 128
+
+
+def planned(overlay: OverlayConfiguration, first_port: int | None) -> dict[BrokerId, Address]:
+    """Return where brokers are to listen.
+
+    With `first_port`, their ports follow each other from it (0: any that are free). Without it,
+    brokers keep the ports of their configuration, and the others follow from 7400.
+    """
+    taken = {address.port for address in overlay.addresses.values()}
+    ports = iter(range(DEFAULT_PORT if first_port is None else first_port, PORT_MAX + 1))
+    found = {}
+    for broker in overlay.scot.brokers:
+        host, port = overlay.address(broker)
+        if first_port is not None:
+            port = next(ports, -1) if first_port else 0
+        elif not port:
+            port = next((each for each in ports if each not in taken), -1)
+        if not 0 <= port <= PORT_MAX:
+            raise InvalidConfiguration(
+                f"there are not enough ports from {first_port or DEFAULT_PORT} on for "
+                f"{len(overlay.scot.brokers)} brokers: begin lower"
+            )
+        found[broker] = Address(host, port)
+    return found
+
+
+def open_doors(places: dict[BrokerId, Address]) -> dict[BrokerId, socket.socket]:
+    """Return a socket that listens for each broker, or raise OperationFailed and leave none."""
+    doors: dict[BrokerId, socket.socket] = {}
+    try:
+        for broker, address in places.items():
+            doors[broker] = _open(broker, address)
+    except OperationFailed:
+        for door in doors.values():
+            door.close()
+        raise
+    return doors
+
+
+def address_of(door: socket.socket) -> Address:
+    """Return where a door is."""
+    host, port = door.getsockname()[:2]
+    return Address(host, port)
+
+
+def _open(broker: BrokerId, address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        return socket.create_server(address, family=family, backlog=_BACKLOG)
+    except OSError as failure:
+        raise OperationFailed(
+            f"{broker} cannot listen at {address}: {_reason(failure)}; nothing was "
+            "started. See octopis overlay status, or choose other ports with --port"
+        ) from failure
+
+
+def _reason(failure: OSError) -> str:
+    # Python adds its own words about the address, which stands in the sentence already.
+    number = failure.errno
+    if number is None or number not in errno.errorcode:
+        return str(failure)
+    return os.strerror(number)
+
+
+_log = logging.getLogger(__name__)
+Addresses = dict[BrokerId, Address]
+_LOOK_S = 0.02
+
+
+@asynccontextmanager
+async def running(
+    overlay: OverlayConfiguration,
+    brokers: Sequence[BrokerId] | None = None,
+    sockets: Mapping[BrokerId, socket.socket] | None = None,
+    trace: TraceOptions | None = None,
+) -> AsyncIterator[dict[BrokerId, LiveBroker]]:
+    """Run brokers of an overlay (all, unless told which) on this event loop.
+
+    Those of them with port 0 take any port; `broker.address` says which. Brokers elsewhere
+    must have addresses in `overlay`. `sockets` that listen already are used as they are.
+    With `trace`, each broker leaves one. Raises OperationFailed where an address is taken.
+    """
+    chosen = overlay.scot.brokers if brokers is None else brokers
+    live: dict[BrokerId, LiveBroker] = {}
+    with Tracing(trace, chosen) if trace is not None else nullcontext() as tracing:
+        try:
+            for broker in chosen:
+                recorder = None if tracing is None else Recorder(broker, overlay, tracing)
+                live[broker] = LiveBroker(broker, overlay, recorder)
+                await live[broker].listen((sockets or {}).get(broker))
+            here = {broker: each.address for broker, each in live.items()}
+            for each in live.values():
+                each.start({**overlay.addresses, **here})
+            yield live
+        finally:
+            # None stops before all are empty: what one of them holds may go through another.
+            for each in live.values():
+                each.begin_stop()
+            await _drained(list(live.values()))
+            await asyncio.gather(*(each.stop() for each in live.values()))
+
+
+def run(
+    overlay: OverlayConfiguration,
+    brokers: Sequence[BrokerId] | None = None,
+    on_ready: Callable[[Addresses], None] | None = None,
+    trace: TraceOptions | None = None,
+) -> None:
+    """Run brokers in this process until SIGTERM or SIGINT; then drain and stop.
+
+    `on_ready` is called with the addresses once all of them take requests.
+    """
+    spare_the_collector()
+    uvloop.run(_run(overlay, brokers, on_ready, trace))
+
+
+def spare_the_collector() -> None:
+    """Look for cycles less often, and not in what is here to stay.
+
+    Brokers make garbage by the million, but no cycles.
+    """
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
+
+
+async def _run(
+    overlay: OverlayConfiguration,
+    brokers: Sequence[BrokerId] | None,
+    on_ready: Callable[[Addresses], None] | None,
+    trace: TraceOptions | None,
+) -> None:
+    loop = asyncio.get_running_loop()
+    told_to_stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told_to_stop.set)
+    async with running(overlay, brokers, trace=trace) as live:
+        ready = loop.create_task(all_ready(live.values()))
+        stop = loop.create_task(told_to_stop.wait())
+        await asyncio.wait([ready, stop], return_when=asyncio.FIRST_COMPLETED)
+        if ready.done() and not stop.done() and on_ready is not None:
+            on_ready({broker: each.address for broker, each in live.items()})
+        await stop
+        ready.cancel()
+        _log.info("stopping %d brokers", len(live))
+
+
+async def all_ready(brokers: Iterable[LiveBroker]) -> None:
+    """Wait until every broker takes requests and has all its links."""
+    for broker in brokers:
+        await broker.ready.wait()
+        while not broker.has_all_links:
+            await asyncio.sleep(_LOOK_S)
+
+
+async def _drained(brokers: list[LiveBroker]) -> None:
+    """Wait until no queue holds anything, looking twice, or until brokers wait no longer."""
+    empty = 0
+    while len(brokers) > 1 and empty < 2:
+        empty = 0 if any(each.queued for each in brokers) else empty + 1
+        if asyncio.get_running_loop().time() > max(each.drain_until for each in brokers):
+            return
+        await asyncio.sleep(_LOOK_S)

@@ -1,0 +1,79 @@
+"""Asks every broker of an overlay how it is, over the wire."""
+
+import asyncio
+import secrets
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from octopis.client.client import Client
+from octopis.errors import OctopisError
+
+_AT_ONCE = 16
+_ASKER = "status-"
+"""How the names of clients begin that only ask; they are not counted as clients."""
+
+Statuses = dict[str, dict[str, Any]]
+
+
+async def ask_all(addresses: Mapping[str, str], connect_s: float = 3.0) -> Statuses:
+    """Return the status of each broker; {"error": why} where it cannot be reached."""
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def ask(address: str) -> dict[str, Any]:
+        name = f"{_ASKER}{secrets.token_hex(4)}"
+        client = Client(f"octopis://{address}", client_id=name, connect_s=connect_s, reconnect_s=0)
+        async with room:
+            try:
+                async with asyncio.timeout(2 * connect_s), client:
+                    return _without_askers(await client.status())
+            except OctopisError as failure:
+                return {"error": str(failure)}
+            except TimeoutError:
+                return {"error": f"no answer from octopis://{address}"}
+
+    found = await asyncio.gather(*(ask(address) for address in addresses.values()))
+    return dict(zip(addresses, found, strict=True))
+
+
+def totals(statuses: Statuses) -> dict[str, Any]:
+    """Return the sums over all brokers that answered."""
+    answered = [status for status in statuses.values() if "error" not in status]
+    links = [link for status in answered for link in status["links"].values()]
+    return {
+        "brokers": len(statuses),
+        "ready": sum(status["ready"] for status in answered),
+        "unreachable": len(statuses) - len(answered),
+        "clients": sum(len(status["clients"]) for status in answered),
+        "subscriptions": sum(_own_subscriptions(status) for status in answered),
+        "published": sum(status["published"] for status in answered),
+        "counters": _summed(status["counters"] for status in answered),
+        "cases": _summed(status["cases"] for status in answered),
+        "drops": _summed(status["drops"] for status in answered),
+        "links_up": sum(link["up"] for link in links),
+        "links": len(links),
+        "queued": sum(link["queue_length"] for link in links),
+        "overloaded": sum(link["overloaded"] for link in links),
+        "congested_brokers": sorted(
+            {each for status in answered for each in status["congested_brokers"]}
+        ),
+    }
+
+
+def _own_subscriptions(status: dict[str, Any]) -> int:
+    return sum(client["subscriptions"] for client in status["clients"].values())
+
+
+def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for each in counts:
+        for name, count in each.items():
+            total[name] = total.get(name, 0) + count
+    return total
+
+
+def _without_askers(status: dict[str, Any]) -> dict[str, Any]:
+    clients = status["clients"]
+    status["clients"] = {
+        name: client for name, client in clients.items() if not name.startswith(_ASKER)
+    }
+    return status

@@ -1,0 +1,212 @@
+"""Runs a whole overlay on this machine: starts its processes, watches them, stops them in order.
+
+No process outlives it: each holds one end of a pipe and stops when the other is closed, which the
+system does for a supervisor that was killed.
+
+Which brokers share a process: as many in each, and neighbours apart where that can be.
+
+Neighbours work on the same notifications one after the other. In different processes they do so
+at the same time, on different cores.
+"""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
+from pathlib import Path
+from socket import socket
+from typing import Any
+
+import msgspec
+
+from octopis.core.model import BrokerId
+from octopis.core.topology import SCOT
+from octopis.errors import OperationFailed
+from octopis.overlay.deployment import address_of, open_doors, planned
+from octopis.overlay.process import Child, ProcessOrder
+from octopis.overlay.registry import CONFIGURATION_FILE, OverlayState, StateFolder
+from octopis.overlay.settings import NamedOverlay, format_overlay, parse_overlay
+from octopis.trace import Level
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not everywhere
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def spread(scot: SCOT, processes: int) -> list[list[BrokerId]]:
+    """Return the brokers of each process; there are never more processes than brokers."""
+    assert processes >= 1, "brokers need at least one process"
+    count = min(processes, len(scot.brokers))
+    room = -(-len(scot.brokers) // count)
+    shares: list[list[BrokerId]] = [[] for _ in range(count)]
+    process_of: dict[BrokerId, int] = {}
+    for broker in scot.brokers:
+        near = [process_of[other] for other in scot.neighbours(broker) if other in process_of]
+        chosen = min(
+            (number for number in range(count) if len(shares[number]) < room),
+            key=lambda number: (near.count(number), len(shares[number]), number),
+        )
+        shares[chosen].append(broker)
+        process_of[broker] = chosen
+    return [share for share in shares if share]
+
+
+START_S = 120.0
+_END_S = 5.0
+_LOOK_S = 0.02
+
+
+class OverlayOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """An overlay that is to run on this machine."""
+
+    configuration: str
+    """Its document."""
+
+    state: str
+    """The folder of all overlays' states."""
+
+    processes: int
+    first_port: int | None = None
+    trace: str | None = None
+    level: Level = Level.DELIVERIES
+
+
+class Supervisor:
+    """Runs one overlay until it is told to stop; told twice, it stops at once."""
+
+    def __init__(self, order: OverlayOrder) -> None:
+        self.undrained = 0
+        """How many messages were still queued when draining took too long."""
+
+        self._order = order
+        self._stop = asyncio.Event()
+        self._at_once = asyncio.Event()
+        self._children: list[Child] = []
+
+    def stop(self) -> None:
+        """Begin an orderly stop; where one is under way, end it."""
+        if self._stop.is_set():
+            self._at_once.set()
+        self._stop.set()
+
+    def stop_at_signals(self) -> None:
+        """Stop when the process is told so from outside."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self.stop)
+
+    async def run(self, on_ready: Callable[[OverlayState], None]) -> None:
+        """Run the overlay; `on_ready` is told when every broker takes requests.
+
+        Raises OperationFailed where a port is taken (then nothing was started) and where a
+        process has ended by itself (then the others were stopped).
+        """
+        overlay = parse_overlay(self._order.configuration, "the overlay's document")
+        limits = overlay.configuration.limits
+        doors = open_doors(planned(overlay.configuration, self._order.first_port))
+        with ExitStack() as stack:
+            for door in doors.values():
+                stack.callback(door.close)
+            addresses = {broker: address_of(door) for broker, door in doors.items()}
+            placed = NamedOverlay(overlay.topology, overlay.configuration.at(addresses))
+            first_port = next(iter(addresses.values())).port
+            name = f"{overlay.topology.name}-{first_port}"
+            folder = stack.enter_context(StateFolder(Path(self._order.state), name))
+            shares = spread(overlay.configuration.scot, self._order.processes)
+            state = self._state(folder, placed, shares)
+            folder.write(state)
+            document = folder.path / CONFIGURATION_FILE
+            document.write_text(format_overlay(placed), encoding="utf-8")
+            try:
+                await self._start(shares, doors, document)
+                if await self._started():
+                    state = msgspec.structs.replace(state, ready=True)
+                    folder.write(state)
+                    on_ready(state)
+                    await self._watched(self._stop.wait())
+                    await self._drain(limits.drain_s)
+            finally:
+                await self._end()
+
+    async def _start(
+        self, shares: list[list[BrokerId]], doors: dict[BrokerId, socket], document: Path
+    ) -> None:
+        """Start a process for each share of the brokers, and leave their doors to it alone."""
+        for number, share in enumerate(shares):
+            child = Child(number, share, document.with_name(f"process-{number}.log"))
+            self._children.append(child)
+            numbers = {broker.short: doors[broker].fileno() for broker in share}
+            trace, level = self._order.trace, self._order.level
+            await child.start(ProcessOrder(str(document), numbers, trace, level), doors)
+        for door in doors.values():
+            door.close()
+
+    async def _started(self) -> bool:
+        """Wait until every broker is ready; False where the overlay is to stop before that."""
+        try:
+            async with asyncio.timeout(START_S):
+                await self._watched(self._ready_or_stopped())
+        except TimeoutError as failure:
+            raise OperationFailed(
+                f"the overlay was not ready within {START_S:g} s; its logs are in "
+                f"{self._children[0].log.parent}"
+            ) from failure
+        return not self._stop.is_set()
+
+    async def _ready_or_stopped(self) -> None:
+        while not self._stop.is_set() and not all(child.ready.is_set() for child in self._children):
+            await asyncio.sleep(_LOOK_S)
+
+    async def _watched(self, work: Coroutine[Any, Any, object]) -> None:
+        """Wait for `work`, or raise OperationFailed when a process ends before."""
+        wanted = asyncio.create_task(work)
+        ends = {asyncio.create_task(child.ended()): child for child in self._children}
+        try:
+            await asyncio.wait({wanted, *ends}, return_when=asyncio.FIRST_COMPLETED)
+            for end, child in ends.items():
+                if end.done():
+                    raise OperationFailed(child.fault(end.result()))
+        finally:
+            wanted.cancel()
+            for task in ends:
+                task.cancel()
+
+    async def _drain(self, limit_s: float) -> None:
+        """Let all queues of all processes empty: what one holds may go through another."""
+        for child in self._children:
+            child.drain()
+        deadline = time.monotonic() + limit_s
+        while any(child.empty_reports < 2 for child in self._children):
+            if time.monotonic() > deadline or self._at_once.is_set():
+                self.undrained = sum(child.queued for child in self._children)
+                return
+            await asyncio.sleep(_LOOK_S)
+
+    async def _end(self) -> None:
+        limit_s = 0.1 if self._at_once.is_set() else _END_S
+        await asyncio.gather(*(child.end(limit_s) for child in self._children))
+
+    def _state(
+        self, folder: StateFolder, overlay: NamedOverlay, shares: list[list[BrokerId]]
+    ) -> OverlayState:
+        configuration = overlay.configuration
+        return OverlayState(
+            name=folder.name,
+            topology=overlay.topology.name,
+            algorithm=configuration.algorithm.value,
+            pid=os.getpid(),
+            started_ns=time.time_ns(),
+            ready=False,
+            folder=str(folder.path),
+            addresses={
+                broker.short: str(configuration.addresses[broker])
+                for broker in configuration.scot.brokers
+            },
+            processes=[[broker.short for broker in share] for share in shares],
+            stop_s=configuration.limits.drain_s + 2 * _END_S,
+        )

@@ -1,0 +1,1 @@
+"""From files to a table of quotes, with every bad row set aside."""

@@ -1,0 +1,122 @@
+"""Ingest: quote files become a table of quotes and a table of rows that were set aside.
+
+accepted + quarantined = read, always: the rows are counted at both ends, and compared.
+"""
+
+from pathlib import Path
+
+import msgspec
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from octopis.errors import InvalidConfiguration, OperationFailed
+from octopis.files import whole_folder, write_json
+from octopis.pipeline.ingest import quotes as q
+from octopis.pipeline.ingest.quote_files import find_files
+from octopis.pipeline.ingest.reading import count_rows, first_lines, read_rows
+from octopis.pipeline.ingest.synthetic import synthetic_quotes
+from octopis.pipeline.schemas import QUOTES
+from octopis.pipeline.spark.session import kept
+
+QUOTES_TABLE = "quotes.parquet"
+QUARANTINE_TABLE = "quarantine.parquet"
+REPORT = "ingest.json"
+
+
+class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read, and what became of it."""
+
+    sources: list[str]
+    read: int
+    accepted: int
+    quarantined: int
+    reasons: dict[str, int]
+    """How many rows were set aside for each kind of reason."""
+
+
+def ingest(spark: SparkSession, paths: list[Path], out: Path) -> IngestReport:
+    """Read quote files and leave their quotes, and what was set aside, in a new folder."""
+    files = find_files(paths)
+    firsts = first_lines(spark, files)
+    judged = q.judged(read_rows(spark, files, firsts))
+    with whole_folder(out) as folder, kept(judged) as rows:
+        read = count_rows(spark, files, firsts)
+        if not read:
+            raise InvalidConfiguration(f"{_shown(paths)} holds a header and no row")
+        report = _report([str(path) for path in paths], read, _reasons(rows))
+        if not report.accepted:
+            raise InvalidConfiguration(_nothing_left(rows, report))
+        q.accepted(rows).write.parquet(str(folder / QUOTES_TABLE))
+        q.quarantined(rows).write.parquet(str(folder / QUARANTINE_TABLE))
+        _write_report(folder, report)
+    return report
+
+
+def ingest_synthetic(spark: SparkSession, seed: int, days: int, out: Path) -> IngestReport:
+    """Leave the seeded quotes in a new folder, as if they had been read."""
+    quotes = synthetic_quotes(spark, seed, days)
+    with whole_folder(out) as folder:
+        quotes.write.parquet(str(folder / QUOTES_TABLE))
+        spark.createDataFrame(
+            [], "file string, line long, reason string, text string"
+        ).write.parquet(str(folder / QUARANTINE_TABLE))
+        count = read_quotes(spark, folder).count()
+        report = IngestReport(
+            sources=[f"synthetic, seed {seed}"],
+            read=count,
+            accepted=count,
+            quarantined=0,
+            reasons={},
+        )
+        _write_report(folder, report)
+    return report
+
+
+def is_ingested(folder: Path) -> bool:
+    """Tell whether a folder was left by an ingest."""
+    return (folder / QUOTES_TABLE / "_SUCCESS").exists()
+
+
+def read_quotes(spark: SparkSession, folder: Path) -> DataFrame:
+    """Return the quotes in a folder that was ingested, or raise InvalidConfiguration."""
+    path = folder.absolute() / QUOTES_TABLE  # Java may have been started somewhere else
+    if not is_ingested(folder):
+        hint = "make it with octopis workload ingest"
+        raise InvalidConfiguration(f"{folder} holds no ingested quotes: {hint}")
+    return spark.read.schema(QUOTES).parquet(str(path))
+
+
+def _reasons(rows: DataFrame) -> dict[str, int]:
+    """Count rows by kind of reason; the empty text stands for accepted rows."""
+    kind = F.coalesce(F.regexp_replace("reason", "^repeats .*", "repeats another row"), F.lit(""))
+    counted = rows.groupBy(kind.alias("kind")).count().collect()
+    return {row["kind"]: row["count"] for row in sorted(counted)}
+
+
+def _report(sources: list[str], read: int, reasons: dict[str, int]) -> IngestReport:
+    accepted = reasons.pop("", 0)
+    quarantined = sum(reasons.values())
+    if accepted + quarantined != read:
+        raise OperationFailed(
+            f"{read} rows were read, but {accepted} accepted and {quarantined} set aside: "
+            "a file has changed while it was read, or this is a fault in OctopiS"
+        )
+    return IngestReport(
+        sources=sources, read=read, accepted=accepted, quarantined=quarantined, reasons=reasons
+    )
+
+
+def _nothing_left(rows: DataFrame, report: IngestReport) -> str:
+    reason, count = max(report.reasons.items(), key=lambda item: item[1])
+    example = rows.orderBy("file", "line").first()
+    assert example is not None
+    where = f"{example['file']}, line {example['line']}: {example['reason']}"
+    return f"no row is sound: {count} of {report.read} say '{reason}'; the first is {where}"
+
+
+def _shown(paths: list[Path]) -> str:
+    return ", ".join(map(str, paths[:3])) + (" ..." if len(paths) > 3 else "")
+
+
+def _write_report(folder: Path, report: IngestReport) -> None:
+    write_json(folder / REPORT, report)

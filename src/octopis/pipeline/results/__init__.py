@@ -1,0 +1,1 @@
+"""What runs have left behind: read, measured, checked, written down."""

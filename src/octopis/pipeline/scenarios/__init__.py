@@ -1,0 +1,1 @@
+"""From quotes to a scenario, and who must get what."""

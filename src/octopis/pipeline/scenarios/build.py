@@ -1,0 +1,70 @@
+"""Build: quotes become a scenario that the simulator and live overlays read.
+
+Everything depends on the plan's seed and the quotes, and on nothing else: not on partitions,
+cores, or the order in which anything was read.
+"""
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from octopis.files import whole_folder
+from octopis.pipeline.scenarios.notifications import notifications, write_single_file
+from octopis.pipeline.scenarios.subscriptions import filter_texts, sample_size, shuffled
+from octopis.pipeline.spark.session import kept
+from octopis.scenario import folder as files
+from octopis.scenario.clients import Clients, attribute_types
+from octopis.scenario.plan import Plan
+
+
+class BuildReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a scenario was built from."""
+
+    quotes: int
+    without_previous_close: int
+    """Quotes set aside: the first of each symbol has nothing to change against."""
+    sampled: int
+    held_back: int
+    """Quotes that made no subscription; these are published."""
+    subscriptions: int
+    notifications: int
+
+
+def build(spark: SparkSession, quotes: DataFrame, plan: Plan, out: Path) -> BuildReport:
+    """Write the scenario of `plan` with `quotes` into a new folder."""
+    plan.check()
+    with kept(shuffled(quotes, plan.seed)) as ordered:
+        count, whole = quotes.count(), ordered.count()
+        sampled = sample_size(whole, plan.selectivity)
+        with whole_folder(out) as folder:
+            sample = ordered.where(F.col("number") < sampled).orderBy("number").toArrow()
+            texts = filter_texts(spark, sample, plan.subscribers, plan.selectivity, plan.seed)
+            filters = texts.orderBy("number").toArrow().column("filter").to_pylist()
+            clients = Clients(plan)
+            subscriptions, publishers = clients.subscriptions(filters), clients.publishers()
+            pq.write_table(subscriptions, folder / files.SUBSCRIPTIONS, compression="zstd")
+            pq.write_table(publishers, folder / files.PUBLISHERS, compression="zstd")
+            held_back = ordered.withColumn("number", F.col("number") - sampled)
+            held_back = held_back.where(F.col("number") >= 0)
+            published = notifications(spark, plan, clients, held_back, whole - sampled)
+            _write_notifications(published, folder, plan)
+            (folder / files.DOCUMENT).write_text(plan.document(), encoding="utf-8")
+            scenario = files.read_scenario(folder)  # what cannot be read must not be left behind
+    return BuildReport(
+        quotes=count,
+        without_previous_close=count - whole,
+        sampled=sampled,
+        held_back=whole - sampled,
+        subscriptions=len(scenario.subscribers),
+        notifications=scenario.notification_count,
+    )
+
+
+def _write_notifications(published: DataFrame, folder: Path, plan: Plan) -> None:
+    parts = folder / "parts"
+    write_single_file(published, parts, folder / files.NOTIFICATIONS, attribute_types(plan))
+    shutil.rmtree(parts)

@@ -1,0 +1,162 @@
+"""The ground truth of a scenario: which subscription must get which notification.
+
+The broker's own matching index is built once and broadcast; executors ask it batch by batch.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from octopis.core.matching import BitsetIndex
+from octopis.errors import InvalidConfiguration
+from octopis.files import whole_folder, write_json
+from octopis.pipeline.scenarios.parts import Batches, write_parts
+from octopis.pipeline.schemas import PAIRS, TARGETS, spark_schema
+from octopis.pipeline.spark.session import ship, task_count
+from octopis.scenario import folder as files
+from octopis.scenario.folder import Scenario
+from octopis.scenario.publications import attributes_of
+from octopis.scenario.tables import Subscriber
+from octopis.trace.schemas import NAME
+
+FOLDER = "truth"
+PAIRS_TABLE = "pairs.parquet"
+TARGETS_TABLE = "targets.parquet"
+REPORT = "truth.json"
+
+_PAIRS = pa.schema([("publisher", NAME), ("sequence", pa.int64()), ("subscription", NAME)])
+"""PAIRS as executors write them: names repeat a lot, so each is written once."""
+
+
+class TruthReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What the ground truth was made from, and its size."""
+
+    scenario_digest: str
+    notifications: int
+    subscriptions: int
+    pairs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Oracle:
+    """The index, and the names of what it finds by number."""
+
+    index: BitsetIndex[int, str]
+    names: pa.Array
+
+    @classmethod
+    def of(cls, subscribers: list[Subscriber]) -> "Oracle":
+        """Return the oracle of a scenario's subscribers."""
+        index: BitsetIndex[int, str] = BitsetIndex()
+        index.add_many(
+            (number, subscriber.wanted, subscriber.broker.short)
+            for number, subscriber in enumerate(subscribers)
+        )
+        index.match_numbers([{}] * 100)  # builds its blocks here, and not in every worker
+        return cls(index, pa.array([each.subscription for each in subscribers], pa.string()))
+
+
+def write_truth(spark: SparkSession, scenario: Scenario, out: Path) -> TruthReport:
+    """Leave the pairs, and each notification's target brokers, in a new folder."""
+    oracle = Oracle.of(scenario.subscribers)
+    rows = read_notifications(spark, scenario)
+    with whole_folder(out) as folder:
+        count = write_pairs(spark, rows, oracle, folder / PAIRS_TABLE)
+        targets(spark, rows, oracle).write.parquet(str(folder / TARGETS_TABLE))
+        report = TruthReport(
+            scenario_digest=scenario.digest,
+            notifications=scenario.notification_count,
+            subscriptions=len(scenario.subscribers),
+            pairs=count,
+        )
+        write_json(folder / REPORT, report)
+    return report
+
+
+def true_pairs(spark: SparkSession, scenario: Scenario) -> DataFrame:
+    """Return the pairs: those on disk beside the scenario, or else made now.
+
+    Raises InvalidConfiguration where those on disk belong to another state of the scenario.
+    """
+    folder = scenario.folder / FOLDER
+    if not folder.exists():
+        oracle = Oracle.of(scenario.subscribers)
+        return pairs(spark, read_notifications(spark, scenario), oracle)
+    try:
+        report = msgspec.json.decode((folder / REPORT).read_bytes(), type=TruthReport)
+    except (OSError, msgspec.DecodeError) as failure:
+        raise InvalidConfiguration(f"{folder} is not a whole ground truth: remove it") from failure
+    if report.scenario_digest != scenario.digest:
+        hint = f"remove it and run octopis workload truth {scenario.folder}"
+        raise InvalidConfiguration(f"{folder} was made from another scenario: {hint}")
+    return spark.read.schema(PAIRS).parquet(str((folder / PAIRS_TABLE).absolute()))
+
+
+def read_notifications(spark: SparkSession, scenario: Scenario) -> DataFrame:
+    """Return the scenario's notifications, spread over the executors."""
+    path = (scenario.folder / files.NOTIFICATIONS).absolute()
+    rows = spark.read.schema(spark_schema(scenario.notification_schema())).parquet(str(path))
+    # A scenario's file is small enough for one task; matching is not.
+    return rows.select("publisher", "sequence", "attributes").repartition(task_count(spark))
+
+
+def pairs(spark: SparkSession, notifications: DataFrame, oracle: Oracle) -> DataFrame:
+    """Return `publisher`, `sequence` and `subscription` of every delivery that is due."""
+    shipped = ship(spark, oracle)
+
+    def match(batches: Batches) -> Batches:
+        for batch in _matched(batches, shipped()):
+            plain = [column.cast(pa.string()) for column in (batch.column(0), batch.column(2))]
+            columns = [plain[0], batch.column(1), plain[1]]
+            yield pa.RecordBatch.from_arrays(columns, names=PAIRS.fieldNames())
+
+    return notifications.mapInArrow(match, PAIRS)
+
+
+def write_pairs(spark: SparkSession, notifications: DataFrame, oracle: Oracle, folder: Path) -> int:
+    """Write the same to a new folder, and return how many there are."""
+    shipped = ship(spark, oracle)
+    make = lambda batches: _matched(batches, shipped())  # noqa: E731 - travels with what it holds
+    return write_parts(notifications, folder, _PAIRS, make)
+
+
+def _matched(batches: Batches, oracle: Oracle) -> Batches:
+    for batch in _small(batches):
+        rows, numbers = oracle.index.match_numbers(attributes_of(batch.column("attributes")))
+        places = pa.array(rows)
+        columns = [
+            batch.column("publisher").dictionary_encode().take(places),
+            batch.column("sequence").take(places),
+            pa.DictionaryArray.from_arrays(pa.array(numbers.astype("int32")), oracle.names),
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=_PAIRS)
+
+
+def targets(spark: SparkSession, notifications: DataFrame, oracle: Oracle) -> DataFrame:
+    """Return for each notification the brokers with a subscription that must get it, sorted."""
+    shipped = ship(spark, oracle)
+
+    def reach(batches: Batches) -> Batches:
+        index = shipped().index
+        for batch in _small(batches):
+            brokers = index.destinations(attributes_of(batch.column("attributes")))
+            yield pa.RecordBatch.from_arrays(
+                [
+                    batch.column("publisher"),
+                    batch.column("sequence"),
+                    pa.array([sorted(each) for each in brokers], pa.list_(pa.string())),
+                ],
+                names=TARGETS.fieldNames(),
+            )
+
+    return notifications.mapInArrow(reach, TARGETS)
+
+
+def _small(batches: Batches) -> Batches:
+    """Cut batches to the size at which the index works best and its answers stay small."""
+    for batch in batches:
+        for start in range(0, len(batch), 1024):
+            yield batch.slice(start, 1024)

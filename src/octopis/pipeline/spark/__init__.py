@@ -1,0 +1,1 @@
+"""The Spark session, its Java, its progress and its failures."""

@@ -1,0 +1,1 @@
+"""What reports are made of: pages, styles, pictures, facts about the machine."""

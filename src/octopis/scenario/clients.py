@@ -1,0 +1,139 @@
+"""Who subscribes and who publishes where, and when: drawn from the plan's seed alone."""
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from octopis.core.model import BrokerId
+from octopis.scenario.high_rate import FEED, wants_feed
+from octopis.scenario.plan import Plan
+from octopis.scenario.tables import PUBLISHERS, SUBSCRIPTIONS
+
+START_WITHIN_NS = 5_000_000_000
+MINUTE_NS = 60_000_000_000
+MS_NS = 1_000_000
+HIGH_RATE_SHARE = 0.002
+"""The paper: all publishers start within 5 s; 0.2% of the subscribers want the high-rate one."""
+
+HIGH_RATE_PUBLISHER = "hrp"
+"""The first of them; further ones are hrp2, hrp3 and so on."""
+
+Times = npt.NDArray[np.int64]
+
+
+class Clients:
+    """The clients of a plan.
+
+    What has to do with the high-rate publisher is drawn from a stream of its own: with and without
+    it, all others do the same.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        brokers = plan.topology.scot.brokers
+        random, self.burst = (np.random.default_rng([plan.seed, stream]) for stream in (1, 2))
+        self._hosts = [brokers[at] for at in random.integers(0, len(brokers), plan.publishers)]
+        self._high_rate_hosts = self._draw_high_rate_hosts()
+        places = random.integers(0, len(brokers), plan.subscribers)
+        self._subscriber_hosts = [brokers[at] for at in places]
+        self._subscriber_hosts[: self._interested] = self._interested_hosts()
+        self.starts: Times = random.integers(0, START_WITHIN_NS, plan.publishers)
+        """When each publisher but the high-rate one sends its first notification."""
+
+    def _draw_high_rate_hosts(self) -> list[BrokerId]:
+        """The first sits anywhere, each further one somewhere in the next cluster."""
+        scot = self._plan.topology.scot
+        first = scot.brokers[int(self.burst.integers(0, len(scot.brokers)))]
+        others = np.random.default_rng([self._plan.seed, 3])  # the first's burst stays the same
+        hosts = [first]
+        for number in range(1, self._plan.high_rate_publishers):
+            cluster = scot.cluster((first.cluster + number) % len(scot.clusters))
+            hosts.append(cluster[int(others.integers(0, len(cluster)))])
+        return hosts
+
+    @property
+    def _interested(self) -> int:
+        """How many subscribers, the first ones, want the high-rate publishers."""
+        plan = self._plan
+        if not plan.high_rate_notifications:
+            return 0
+        clusters = len(plan.topology.scot.clusters)
+        return min(plan.subscribers, max(clusters, round(plan.subscribers * HIGH_RATE_SHARE)))
+
+    def _interested_hosts(self) -> list[BrokerId]:
+        """Every cluster is a target of the high-rate publishers; all sit on other brokers."""
+        scot = self._plan.topology.scot
+        hosts = []
+        for number in range(self._interested):
+            cluster = scot.cluster(number % len(scot.clusters))
+            others = [broker for broker in cluster if broker not in self._high_rate_hosts]
+            chosen = int(self.burst.integers(0, len(others))) if others else 0
+            hosts.append((others or cluster)[chosen])
+        return hosts
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the publishers, without the high-rate one."""
+        return [f"p{number:04d}" for number in range(self._plan.publishers)]
+
+    @property
+    def high_rate_names(self) -> list[str]:
+        """The names of the high-rate publishers, if there are any."""
+        if not self._plan.high_rate_notifications:
+            return []
+        more = range(2, self._plan.high_rate_publishers + 1)
+        return [HIGH_RATE_PUBLISHER, *(f"{HIGH_RATE_PUBLISHER}{number}" for number in more)]
+
+    def publishers(self) -> pa.Table:
+        """Return the table of publishers."""
+        places = [(name, host, False) for name, host in zip(self.names, self._hosts, strict=True)]
+        high_rate = zip(self.high_rate_names, self._high_rate_hosts, strict=False)
+        places += [(name, host, True) for name, host in high_rate]
+        rows = [
+            {"publisher": name, "broker": broker.short, "high_rate": high_rate}
+            for name, broker, high_rate in places
+        ]
+        return pa.Table.from_pylist(rows, PUBLISHERS)
+
+    def subscriptions(self, texts: list[str]) -> pa.Table:
+        """Return the table of subscriptions: one for each filter, placed at random."""
+        texts = [wants_feed()] * self._interested + texts[self._interested :]
+        rows = [
+            _subscription(number, text, host, round(number * self._plan.subscribe_every_ms * MS_NS))
+            for number, (text, host) in enumerate(zip(texts, self._subscriber_hosts, strict=True))
+        ]
+        return pa.Table.from_pylist(rows, SUBSCRIPTIONS)
+
+    @property
+    def step_ns(self) -> int:
+        """The time between two notifications of a publisher."""
+        return round(MINUTE_NS / self._plan.per_minute)
+
+    def high_rate_times(self) -> Times:
+        """Return when a high-rate publisher sends; all of them do so at once."""
+        step_ns = MINUTE_NS / self._plan.high_rate_per_minute
+        sent = np.arange(self._plan.high_rate_notifications)
+        return START_WITHIN_NS + np.round(sent * step_ns).astype(np.int64)
+
+
+def _subscription(number: int, text: str, host: BrokerId, time_ns: int) -> dict[str, object]:
+    return {
+        "subscription": f"s{number:05d}",
+        "client": f"c{number:05d}",
+        "broker": host.short,
+        "filter": text,
+        "subscribe_ns": time_ns,
+    }
+
+
+def attribute_types(plan: Plan) -> pa.StructType:
+    """Return the attributes of the plan's notifications."""
+    text, whole = ("symbol", "date"), ("volume",)
+    prices = ("open", "high", "low", "close", "change_percent", "range_percent", "traded_value")
+    fields = [(name, pa.string()) for name in text] + [(name, pa.float64()) for name in prices]
+    fields += [(name, pa.int64()) for name in whole]
+    if plan.high_rate_notifications:
+        fields += list(FEED.items())
+    return pa.struct(fields)

@@ -1,0 +1,170 @@
+"""A scenario's document as TOML text, with the source of every cost in a comment.
+
+A scenario: an overlay, its clients and what they do, faults, costs and a seed.
+
+On disk it is a folder: `scenario.toml` (this document) beside three tables (see tables.py).
+Times of notifications and faults count from the moment when all subscriptions have settled.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from octopis.core.model import BrokerId
+from octopis.core.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
+from octopis.core.toml import decode, encode_text
+from octopis.core.topology import NamedTopology, catalogue_names, format_topology, from_catalogue
+from octopis.core.topology.document import TopologyDocument, topology_of
+from octopis.errors import InvalidConfiguration, InvalidTopology
+from octopis.scenario.costs import Costs, Profile, format_profile
+
+Policy = Literal["drop_newest", "drop_oldest", "stop"]
+"""What happens to a copy for a full output queue: it is dropped, the oldest is, or the run ends."""
+
+
+class Heading(msgspec.Struct, frozen=True):
+    """What the scenario is called, and the seed that its tables were made from."""
+
+    name: str
+    seed: int
+    description: str = ""
+
+
+class RoutingOptions(msgspec.Struct, frozen=True):
+    """How notifications are routed, and when a queue counts as congested."""
+
+    algorithm: Algorithm
+    congestion_threshold: float = CONGESTION_THRESHOLD
+    window_ms: float = WINDOW_MS
+
+
+class QueueOptions(msgspec.Struct, frozen=True):
+    """How long an output queue may become, and what happens then."""
+
+    capacity_messages: int = 100_000
+    policy: Policy = "drop_newest"
+
+
+class SlowLink(msgspec.Struct, frozen=True):
+    """A link that takes `factor` times as long for every message, in one direction."""
+
+    source: str
+    target: str
+    factor: float
+    begin_ms: float
+    end_ms: float
+
+
+class CutLink(msgspec.Struct, frozen=True):
+    """A link that is down, in both directions."""
+
+    source: str
+    target: str
+    begin_ms: float
+    end_ms: float
+
+
+class ScenarioDocument(TopologyDocument, frozen=True, kw_only=True):
+    """The tables of `scenario.toml`."""
+
+    scenario: Heading
+    routing: RoutingOptions
+    queues: QueueOptions = QueueOptions()
+    costs: Costs
+    slow_links: tuple[SlowLink, ...] = ()
+    cut_links: tuple[CutLink, ...] = ()
+
+
+def parse_scenario(text: str, where: str) -> tuple[ScenarioDocument, NamedTopology]:
+    """Return the document and its overlay, or raise an error that says what is wrong."""
+    document = decode(text, ScenarioDocument, where)
+    topology = topology_of(document, where)
+    document.costs.check(where)
+    _check_options(document, where)
+    for kind in ("slow_links", "cut_links"):
+        faults: tuple[SlowLink | CutLink, ...] = getattr(document, kind)
+        for number, fault in enumerate(faults):
+            place = f"{where}: {kind}[{number}]"
+            _check_fault(fault, topology, place)
+            for before, other in enumerate(faults[:number]):
+                if _overlap(fault, other, topology):
+                    raise InvalidConfiguration(f"{place} and [{before}] overlap: make them one")
+    return document, topology
+
+
+def _check_options(document: ScenarioDocument, where: str) -> None:
+    if not document.scenario.name:
+        raise InvalidConfiguration(f"{where}: scenario.name is empty")
+    if not document.routing.congestion_threshold > 0:
+        raise InvalidConfiguration(f"{where}: routing.congestion_threshold must be above 0")
+    if not 0.001 <= document.routing.window_ms < 1e6:
+        raise InvalidConfiguration(
+            f"{where}: routing.window_ms must be 0.001 or more and below 1e6"
+        )
+    if document.queues.capacity_messages < 1:
+        raise InvalidConfiguration(f"{where}: queues.capacity_messages must be 1 or more")
+
+
+def _ends(fault: SlowLink | CutLink, topology: NamedTopology) -> tuple[BrokerId, BrokerId]:
+    return topology.scot.broker(fault.source), topology.scot.broker(fault.target)
+
+
+def _overlap(one: SlowLink | CutLink, other: SlowLink | CutLink, topology: NamedTopology) -> bool:
+    """Tell whether two faults of a kind hold for the same link at the same time."""
+    ends, others = _ends(one, topology), _ends(other, topology)
+    both_ways = isinstance(one, CutLink) and ends == others[::-1]
+    meet = one.begin_ms < other.end_ms and other.begin_ms < one.end_ms
+    return meet and (ends == others or both_ways)
+
+
+def _check_fault(fault: SlowLink | CutLink, topology: NamedTopology, where: str) -> None:
+    try:
+        topology.scot.link_kind(*_ends(fault, topology))
+    except InvalidTopology as failure:
+        raise InvalidConfiguration(f"{where}: {failure}") from failure
+    if not 0 <= fault.begin_ms < fault.end_ms < 1e12:
+        raise InvalidConfiguration(f"{where}: begin_ms must be 0 or more and before end_ms")
+    if isinstance(fault, SlowLink) and not 1 <= fault.factor < 1e9:
+        raise InvalidConfiguration(f"{where}: factor must be 1 or more, not {fault.factor}")
+
+
+def format_scenario(  # noqa: PLR0913 - the tables of one document
+    heading: Heading,
+    topology: NamedTopology,
+    routing: RoutingOptions,
+    *,
+    profile: Profile,
+    queues: QueueOptions,
+    faults: tuple[SlowLink | CutLink, ...] = (),
+) -> str:
+    """Return the text of a `scenario.toml`."""
+    lines = ["[scenario]", f"name = {encode_text(heading.name)}"]
+    lines += [f"description = {encode_text(heading.description)}"] if heading.description else []
+    lines += [f"seed = {heading.seed}", "", _topology(topology).rstrip(), ""]
+    lines += [
+        "[routing]",
+        f'algorithm = "{routing.algorithm.value}"  # snr, dnr or bid',
+        f"congestion_threshold = {routing.congestion_threshold!r}  # tau",
+        f"window_ms = {routing.window_ms!r}  # t_w",
+        "",
+        "[queues]  # one output queue for each direction of each link",
+        f"capacity_messages = {queues.capacity_messages}",
+        f'policy = "{queues.policy}"  # at the bound: drop_newest, drop_oldest or stop',
+        "",
+        format_profile(profile).rstrip(),
+    ]
+    for fault in faults:
+        lines += ["", "[[slow_links]]" if isinstance(fault, SlowLink) else "[[cut_links]]"]
+        for name in fault.__struct_fields__:
+            value = getattr(fault, name)
+            lines.append(
+                f"{name} = {encode_text(value) if isinstance(value, str) else repr(value)}"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _topology(topology: NamedTopology) -> str:
+    for name in catalogue_names():
+        if from_catalogue(name) == topology:
+            return f'[topology]\ncatalogue = "{name}"\n'
+    return format_topology(topology)

@@ -1,0 +1,108 @@
+"""A scenario on disk: one folder with a TOML document and three Parquet tables."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from octopis.core.routing import Algorithm
+from octopis.core.topology import NamedTopology
+from octopis.errors import InvalidConfiguration
+from octopis.files import empty_folder
+from octopis.scenario import publications, tables
+from octopis.scenario.document import ScenarioDocument, parse_scenario
+
+DOCUMENT = "scenario.toml"
+SUBSCRIPTIONS = "subscriptions.parquet"
+PUBLISHERS = "publishers.parquet"
+NOTIFICATIONS = "notifications.parquet"
+FILES = (DOCUMENT, SUBSCRIPTIONS, PUBLISHERS, NOTIFICATIONS)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A scenario that was read from its folder; notifications are read when they are needed."""
+
+    folder: Path
+    document: ScenarioDocument
+    topology: NamedTopology
+    subscribers: list[tables.Subscriber]
+    publishers: list[tables.Publisher]
+    notification_count: int
+
+    def publications(self) -> Iterator[publications.Publications]:
+        """Yield the notifications, batch by batch."""
+        return publications.read_publications(self.folder / NOTIFICATIONS, self.publishers)
+
+    def with_algorithm(self, algorithm: Algorithm) -> "Scenario":
+        """Return the scenario routed by another algorithm; its tables stay the same."""
+        routing = msgspec.structs.replace(self.document.routing, algorithm=algorithm)
+        document = msgspec.structs.replace(self.document, routing=routing)
+        return replace(self, document=document)
+
+    def notification_schema(self) -> pa.Schema:
+        """Return the columns of the notifications table."""
+        return publications.notification_schema(self.folder / NOTIFICATIONS)
+
+    @cached_property
+    def digest(self) -> str:
+        """A checksum over everything that the scenario says."""
+        return digest_of(self.folder)
+
+
+def digest_of(folder: Path) -> str:
+    """Return the checksum of a scenario without reading what it says."""
+    total = sha256()
+    try:
+        for name in FILES:
+            total.update(sha256((folder / name).read_bytes()).digest())
+    except OSError as failure:
+        raise InvalidConfiguration(f"{folder} is no whole scenario: {failure}") from failure
+    return total.hexdigest()
+
+
+def read_scenario(folder: Path) -> Scenario:
+    """Return the scenario in `folder`, or raise an error that says what is wrong with it."""
+    if folder.name == DOCUMENT and folder.is_file():
+        folder = folder.parent
+    path = folder / DOCUMENT
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as failure:
+        hint = "make a scenario with octopis sim example"
+        raise InvalidConfiguration(f"there is no {path}; {hint}") from failure
+    except (OSError, UnicodeDecodeError) as failure:
+        raise InvalidConfiguration(f"cannot read {path}: {failure}") from failure
+    document, topology = parse_scenario(text, str(path))
+    return Scenario(
+        folder,
+        document,
+        topology,
+        tables.read_subscribers(folder / SUBSCRIPTIONS, topology.scot),
+        tables.read_publishers(folder / PUBLISHERS, topology.scot),
+        publications.count_notifications(folder / NOTIFICATIONS),
+    )
+
+
+def write_scenario(
+    folder: Path,
+    document: str,
+    subscriptions: pa.Table,
+    publishers: pa.Table,
+    notifications: pa.Table,
+) -> None:
+    """Write a scenario into a folder that is new or empty.
+
+    Raises an error, and writes nothing, where the document makes no sense.
+    """
+    parse_scenario(document, str(folder / DOCUMENT))
+    folder = empty_folder(folder)
+    pq.write_table(subscriptions, folder / SUBSCRIPTIONS, compression="zstd")
+    pq.write_table(publishers, folder / PUBLISHERS, compression="zstd")
+    pq.write_table(notifications, folder / NOTIFICATIONS, compression="zstd")
+    (folder / DOCUMENT).write_text(document, encoding="utf-8")

@@ -1,0 +1,77 @@
+import pytest
+
+from octopis.broker.settings import (
+    ClientPolicy,
+    LinkPolicy,
+    OverlayConfiguration,
+    QueueBounds,
+    Shape,
+)
+from octopis.client.address import Address
+from octopis.core.routing import Algorithm
+from octopis.errors import InvalidConfiguration, InvalidTopology
+from support.overlays import A0, A1, B1, C0, CHAIN
+
+OVERLAY = OverlayConfiguration(scot=CHAIN)
+
+
+def test_defaults_are_those_of_the_paper_and_lose_nothing():
+    assert OVERLAY.algorithm is Algorithm.DNR
+    assert (OVERLAY.congestion_threshold, OVERLAY.window_ms) == (10, 50)
+    assert OVERLAY.client_policy is ClientPolicy.PAUSE
+    assert OVERLAY.address(A0) == ("127.0.0.1", 0)
+
+
+def test_policies_have_the_names_of_the_configuration_file():
+    assert [each.value for each in LinkPolicy] == ["drop_newest", "drop_oldest", "disconnect"]
+    assert [each.value for each in ClientPolicy] == ["pause", "drop_oldest", "disconnect"]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
+def test_loopback_is_where_brokers_may_listen(host: str):
+    assert OVERLAY.at({A0: Address(host, 7400)}).address(A0).host == host
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "10.1.2.3", "::", "example.org"])  # noqa: S104
+def test_listening_elsewhere_needs_insecure(host: str):
+    overlay = OVERLAY.at({A0: Address(host, 7400)})
+    with pytest.raises(InvalidConfiguration, match=r"B\(a, 0\) would listen at .*insecure = true"):
+        overlay.address(A0)
+    insecure = OverlayConfiguration(scot=CHAIN, addresses=overlay.addresses, insecure=True)
+    assert insecure.address(A0).host == host
+
+
+def test_addresses_print_as_they_are_written():
+    assert str(Address("127.0.0.1", 7400)) == "127.0.0.1:7400"
+    assert str(Address("::1", 7400)) == "[::1]:7400"
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {"capacity": 10, "high_water": 11},
+        {"high_water": 0},
+        {"capacity_bytes": 10, "high_water_bytes": 20},
+    ],
+)
+def test_high_water_mark_above_the_bound_is_refused(bounds: dict):
+    with pytest.raises(InvalidConfiguration, match="high-water mark"):
+        QueueBounds(**bounds)
+
+
+@pytest.mark.parametrize("shape", [{"bandwidth": 0}, {"bandwidth": -1.0}, {"latency_ms": -1}])
+def test_shape_that_makes_no_sense_is_refused(shape: dict):
+    with pytest.raises(InvalidConfiguration, match="bandwidth must be above 0"):
+        Shape(**shape)
+
+
+def test_only_links_of_the_overlay_can_be_shaped():
+    OverlayConfiguration(scot=CHAIN, shapes={(A0, A1): Shape(1_000)})
+    for pair in ((A0, B1), (A0, C0)):
+        with pytest.raises(InvalidTopology, match="no link joins"):
+            OverlayConfiguration(scot=CHAIN, shapes={pair: Shape(1_000)})
+
+
+def test_window_must_be_a_time():
+    with pytest.raises(InvalidConfiguration, match="window_ms must be above 0"):
+        OverlayConfiguration(scot=CHAIN, window_ms=0)

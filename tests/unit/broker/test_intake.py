@@ -1,0 +1,190 @@
+from collections import deque
+
+from octopis.broker.intake import BATCH_MAX, CHANGES_MAX, Intake
+from octopis.core.wire.client import PublishRequest, UnsubscribeRequest
+from octopis.core.wire.published import Published, encode_published
+from octopis.errors import InvalidNotification
+from support.live import run_live, until
+
+
+class Home:
+    """A broker that notes what it is given."""
+
+    def __init__(self) -> None:
+        self.may_publish = self.may_change = True
+        self.batches: list[list[Published]] = []
+        self.changes: list[str] = []
+        self.stops_after: int | None = None
+
+    def publish(self, batch: list[Published]) -> None:
+        self.batches.append(batch)
+        if self.stops_after is not None and len(self.batches) >= self.stops_after:
+            self.may_publish = False
+
+    def change(self, session: "Session", request: UnsubscribeRequest) -> None:
+        self.changes.append(f"{session.client} {request.request}")
+
+    def flush(self) -> None:
+        pass
+
+    @property
+    def routed(self) -> list[str]:
+        return [f"{each.publisher} {each.sequence}" for batch in self.batches for each in batch]
+
+
+class Session:
+    """What an intake knows of a client."""
+
+    def __init__(self, client: str) -> None:
+        self.client = client
+        self.changes: deque[UnsubscribeRequest] = deque()
+        self.publications: deque[PublishRequest] = deque()
+        self.publications_bytes = 0
+        self.answers: list[tuple[int, object]] = []
+        self.failures: list[object] = []
+        self.connection = self
+
+    def asks(self, request: int, numbers: range, *, attributes: object = None) -> None:
+        items = [
+            encode_published(attributes or {"x": n}, b"", self.client, n, 0)  # type: ignore[arg-type]
+            for n in numbers
+        ]
+        body = b"\xdd" + len(items).to_bytes(4, "big") + b"".join(items)
+        self.publications.append(PublishRequest(request, body))
+        self.publications_bytes += len(body)
+
+    def answer(self, request: int, error: object = None) -> None:
+        self.answers.append((request, error))
+
+    def pump(self) -> None:
+        pass
+
+    def fail(self, failure: object) -> None:
+        self.failures.append(failure)
+
+
+def with_intake(work, batch_max: int = BATCH_MAX) -> None:
+    async def whole() -> None:
+        home = Home()
+        await work(Intake(home, batch_max=batch_max, bytes_max=1_000), home)  # type: ignore[arg-type]
+
+    run_live(whole())
+
+
+def test_what_came_together_is_routed_together():
+    async def work(intake: Intake, home: Home) -> None:
+        one, other = Session("one"), Session("other")
+        for session in (one, other):
+            for request in range(3):
+                session.asks(request, range(request, request + 1))
+                intake.add(session)
+        await until(lambda: len(other.answers) == 3)
+        assert len(home.batches) == 1
+        assert one.answers == [(0, None), (1, None), (2, None)]
+        assert one.publications_bytes == 0
+        assert intake.waiting == 0
+
+    with_intake(work)
+
+
+def test_order_of_a_client_is_kept_and_no_client_shuts_others_out():
+    async def work(intake: Intake, home: Home) -> None:
+        greedy, modest = Session("greedy"), Session("modest")
+        greedy.asks(1, range(10))
+        greedy.asks(2, range(10, 20))
+        modest.asks(1, range(2))
+        intake.add(greedy)
+        intake.add(modest)
+        await until(lambda: len(greedy.answers) == 2)
+        assert [each for each in home.routed if "greedy" in each] == [
+            f"greedy {number}" for number in range(20)
+        ]
+        assert home.routed.index("modest 1") < 8
+        assert {len(batch) for batch in home.batches} <= {4, 2}
+
+    with_intake(work, batch_max=4)
+
+
+def test_nothing_passes_while_publishers_wait_and_all_later():
+    async def work(intake: Intake, home: Home) -> None:
+        session = Session("one")
+        session.asks(1, range(10))
+        home.stops_after = 2
+        intake.add(session)
+        await until(lambda: len(home.batches) == 2)
+        assert len(home.routed) == 8  # in the middle of a request
+        assert session.answers == []
+        assert intake.waiting == 1
+        home.may_publish, home.stops_after = True, None
+        intake.wake()
+        await until(lambda: session.answers)
+        assert len(home.routed) == 10
+
+    with_intake(work, batch_max=4)
+
+
+def test_refused_request_does_not_stop_the_next():
+    async def work(intake: Intake, home: Home) -> None:
+        session = Session("one")
+        session.asks(1, range(1), attributes={"": 1})
+        session.asks(2, range(1), attributes={"x": "y" * 2_000})
+        session.asks(3, range(1))
+        intake.add(session)
+        await until(lambda: len(session.answers) == 3)
+        (first, no_name), (second, too_long), (third, good) = session.answers
+        assert isinstance(no_name, InvalidNotification)
+        assert "more than 1,000" in str(too_long)
+        assert (first, second, third, good) == (1, 2, 3, None)
+        assert home.routed == ["one 0"]
+
+    with_intake(work)
+
+
+def test_nonsense_ends_the_connection_and_nothing_more_of_it_is_looked_at():
+    async def work(intake: Intake, home: Home) -> None:
+        session = Session("one")
+        session.publications.append(PublishRequest(1, b"\xc1"))
+        session.asks(2, range(1))
+        intake.add(session)
+        await until(lambda: session.failures)
+        assert (home.routed, session.answers) == ([], [])
+
+    with_intake(work)
+
+
+def test_changes_take_turns_and_wait_while_the_broker_is_congested():
+    async def work(intake: Intake, home: Home) -> None:
+        one, other = Session("one"), Session("other")
+        for request in range(CHANGES_MAX):
+            one.changes.append(UnsubscribeRequest(request, "s"))
+        other.changes.append(UnsubscribeRequest(0, "s"))
+        home.may_change = False
+        intake.add(one)
+        intake.add(other)
+        one.asks(99, range(1))
+        intake.add(one)  # publications may pass
+        await until(lambda: one.answers)
+        assert home.changes == []
+        home.may_change = True
+        intake.wake()
+        await until(lambda: len(home.changes) == CHANGES_MAX + 1)
+        assert home.changes[:3] == ["one 0", "other 0", "one 1"]
+
+    with_intake(work)
+
+
+def test_requests_of_a_client_that_is_gone_are_forgotten():
+    async def work(intake: Intake, home: Home) -> None:
+        session = Session("one")
+        session.asks(1, range(10))
+        session.changes.append(UnsubscribeRequest(0, "s"))
+        home.stops_after = 1
+        intake.add(session)
+        await until(lambda: home.batches)
+        intake.forget(session)
+        home.may_publish, home.stops_after = True, None
+        intake.wake()
+        assert intake.waiting == 0
+        assert len(home.routed) == 4
+
+    with_intake(work, batch_max=4)

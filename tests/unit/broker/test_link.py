@@ -1,0 +1,126 @@
+import asyncio
+
+import pytest
+
+from octopis.broker.settings import QueueBounds, Shape
+from octopis.core.model import BrokerId, ClusterBitVector
+from octopis.core.routing import Algorithm, Routed
+from octopis.core.routing.messages import Refresh, Unsubscribe
+from octopis.core.wire.control import Goodbye, Ping
+from octopis.core.wire.published import decode_published, encode_published
+from octopis.errors import ProtocolError
+from support.live import Brokers, line, overlay, ready, run_live, until
+
+FIRST, LAST = line(2).brokers
+(ONE,) = decode_published(b"\x91" + encode_published({"x": 1}, bytes(100), "me", 1, 1))
+
+
+def with_link(work, **options: object) -> None:
+    """Run work(link from first to last, live brokers)."""
+
+    async def whole() -> None:
+        async with ready(overlay(line(2), **options)) as live:
+            await work(live[FIRST].links[LAST], live)
+
+    run_live(whole())
+
+
+def test_messages_arrive_and_the_core_hears_that_they_left():
+    async def work(link, live: Brokers) -> None:
+        core = live[FIRST].core
+        core.link_status.entered(LAST, 3)
+        link.enqueue([Routed(ONE)] * 3)
+        assert core.link_status[LAST].queue_length == len(link.queue) == 3
+        link.pump()
+        assert core.link_status[LAST].queue_length == len(link.queue) == 0
+        assert core.link_status[LAST].leaving >= 3
+
+    with_link(work)
+
+
+def test_slow_socket_leaves_the_rest_in_the_queue_where_it_is_seen():
+    async def work(link, live: Brokers) -> None:
+        live[LAST].links[FIRST].connection._transport.pause_reading()
+        count = 40_000
+        live[FIRST].core.link_status.entered(LAST, count)
+        link.enqueue([Routed(ONE)] * count)
+        link.pump()
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert len(link.queue) == live[FIRST].core.link_status[LAST].queue_length > count / 2
+        live[LAST].links[FIRST].connection._transport.resume_reading()
+        await until(lambda: not link.queue)
+
+    with_link(work)
+
+
+def test_latency_alone_delays_and_loses_nothing():
+    async def work(link, live: Brokers) -> None:
+        loop = asyncio.get_running_loop()
+        arrived: list[float] = []
+        receive = live[LAST].messages_arrived
+        live[LAST].messages_arrived = lambda *facts: (arrived.append(loop.time()), receive(*facts))
+        start = loop.time()
+        live[FIRST].core.link_status.entered(LAST, 1)
+        link.enqueue([Routed(ONE)])
+        link.pump()
+        assert not link.queue  # it is on its way
+        await until(lambda: arrived)
+        assert 0.09 < arrived[0] - start < 5
+
+    with_link(work, shapes={(FIRST, LAST): Shape(latency_ms=100)})
+
+
+def test_control_messages_pass_the_queue():
+    async def work(link, live: Brokers) -> None:
+        live[FIRST].core.link_status.entered(LAST, 1_000)
+        link.enqueue([Routed(ONE)] * 1_000)
+        link.pump()
+        heard = live[LAST].links[FIRST].connection._heard_at
+        link.control(Ping())
+        await until(lambda: live[LAST].links[FIRST].connection._heard_at > heard)
+        assert link.queue
+
+    with_link(work, shapes={(FIRST, LAST): Shape(bandwidth=1_000)})
+
+
+def test_link_that_goes_down_throws_its_queue_away_and_counts(caplog):
+    async def work(link, live: Brokers) -> None:
+        live[FIRST].core.link_status.entered(LAST, 500)
+        link.enqueue([Routed(ONE)] * 500)
+        assert live[FIRST].congestion.outputs == {link}
+        link.connection.abort("cut by the test")
+        await until(lambda: not link.is_up)
+        assert link.lost == 500
+        assert live[FIRST].core.link_status[LAST].queue_length == 0
+        assert not live[FIRST].congestion.outputs
+        await until(lambda: link.is_up)
+        assert link.reconnects == 1
+
+    bounds = QueueBounds(capacity=1_000, high_water=100)
+    with_link(work, queues=bounds, shapes={(FIRST, LAST): Shape(bandwidth=1_000)})
+    assert "the link to B(b, 0) is down: cut by the test, 500 notifications are lost" in caplog.text
+
+
+def test_goodbye_makes_the_end_no_reason_for_a_warning(caplog):
+    async def work(link, live: Brokers) -> None:
+        link.control(Goodbye("going home"))
+        link.connection.close("going home")
+        await until(lambda: not live[LAST].links[FIRST].is_up)
+
+    with_link(work)
+    assert "B(b, 0): the link to B(a, 0) is down" not in caplog.text
+
+
+def test_what_the_core_must_never_see_is_stopped_here():
+    async def work(link, _: Brokers) -> None:
+        for message in (
+            Refresh(LAST, 1),
+            Routed(ONE, ClusterBitVector(1)),
+            Routed(ONE, ClusterBitVector(2)),
+        ):
+            with pytest.raises(ProtocolError):
+                link._check([message])
+        link._check([Unsubscribe("s"), Routed(ONE, bids=(BrokerId("a", 0),))])
+
+    with_link(work, algorithm=Algorithm.SNR)

@@ -1,0 +1,34 @@
+import pytest
+
+from octopis.core.filters import DIALECTS, attr, parse_filter, print_filter
+from octopis.errors import InvalidConfiguration, InvalidFilter
+
+
+def test_dialects_are_known_by_name():
+    assert DIALECTS == ("sql", "padres")
+    wanted = attr("a") > 5
+    assert parse_filter("a > 5") == parse_filter("[a,>,5]", "padres") == wanted
+    assert print_filter(wanted) == "a > 5"
+    assert print_filter(wanted, "padres") == "[a,>,5]"
+
+
+def test_text_seen_before_is_not_read_again():
+    assert parse_filter("a = 123456") is parse_filter("a = 123456")
+
+
+def test_same_text_in_another_dialect_is_read_in_that_one():
+    assert parse_filter("a = 77") == (attr("a") == 77)
+    with pytest.raises(InvalidFilter):
+        parse_filter("a = 77", "padres")
+
+
+def test_unknown_dialect_is_refused_with_the_nearest():
+    for ask in (
+        lambda: parse_filter("a = 1", "padre"),
+        lambda: print_filter(attr("a") == 1, "padre"),
+    ):
+        with pytest.raises(InvalidConfiguration) as caught:
+            ask()
+        assert str(caught.value) == (
+            "there is no filter dialect 'padre', only sql and padres; did you mean 'padres'?"
+        )

@@ -1,0 +1,123 @@
+"""The SQL dialect: words, precedence, literals, and conditions where values belong."""
+
+import pytest
+
+from octopis.core.filters.sql import parse_sql
+from octopis.errors import InvalidFilter
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("a = 1 OR b = 2 AND c = 3", "a = 1 OR (b = 2 AND c = 3)"),
+        ("NOT a = 1 AND b = 2", "(NOT (a = 1)) AND b = 2"),
+        ("NOT NOT a = 1", "a = 1"),
+        ("NOT (NOT (a = 1))", "a = 1"),
+        ("a + 2 * 3 = b", "a + 6 = b"),
+        ("a = (1 + 2) * 3", "a = 9"),
+        ("a = 1 - 2 - 3", "a = -4"),
+        ("a = 8 / 4 / 2", "a = 1"),
+        ("a = -7 % 3", "a = -1"),
+        ("a = - - 5", "a = 5"),
+        ("a = +5", "a = 5"),
+        ("a = 2 - -3", "a = 5"),
+        ("a not Between 1 aNd 5", "a NOT BETWEEN 1 AND 5"),
+        ("a In(1)and b lIkE'x_'oR c Is nOt nUlL", "a IN (1) AND b LIKE 'x_' OR c IS NOT NULL"),
+        ("a = tRuE", "a = TRUE"),
+        ("(((a))) = ((1))", "a = 1"),
+        ("a\n=\t1", "a=1"),
+        ("1 < a", "a > 1"),
+        ("a = 1 AND b", "a = 1 AND b = TRUE"),
+        ("1 = 1", "TRUE"),
+        ("'a' > 'b' OR a = 1", "a = 1"),
+        ("a IN (-1, +2, -9223372036854775808)", "a = -1 OR a = 2 OR a = -9223372036854775808"),
+    ],
+)
+def test_texts_that_say_the_same_give_the_same_filter(text: str, same: str):
+    assert parse_sql(text) == parse_sql(same)
+
+
+@pytest.mark.parametrize(
+    ("literal", "value"),
+    [
+        ("42", 42),
+        ("-1.5", -1.5),
+        (".5", 0.5),
+        ("5.", 5),
+        ("6e3", 6000),
+        ("6E-1", 0.6),
+        ("'it''s'", "it's"),
+        ("''''", "'"),
+        ("''", ""),
+        ("' a '", " a "),
+        ("'\"'", '"'),
+        ("'NULL'", "NULL"),
+        ("'\u00e9\U0001f600'", "\u00e9\U0001f600"),
+        ("9223372036854775807", 2**63 - 1),
+        ("-9223372036854775808", -(2**63)),
+        ("9223372036854775808.0", 2.0**63),
+        ("FALSE", False),
+    ],
+)
+def test_literals(literal: str, value: str | int | float | bool):
+    assert parse_sql(f"a = {literal}").matches({"a": value})
+
+
+@pytest.mark.parametrize("name", ["a", "A", "a.b", "$a_1", "_", "notes", "inn", "or.1", "\u0131s"])
+def test_identifiers_are_case_sensitive_and_may_start_like_keywords(name: str):
+    assert parse_sql(f"{name} = 1").matches({name: 1})
+    assert not parse_sql(f"{name} = 1").matches({name.swapcase() + "x": 1})
+
+
+def test_names_in_double_quotes_may_be_anything():
+    assert parse_sql('"last ""price""" = 1 AND "or" = 2').matches({'last "price"': 1, "or": 2})
+
+
+def test_double_quotes_make_a_name_and_not_a_text():
+    assert parse_sql('a = "IBM"').matches({"a": 5, "IBM": 5})
+    assert not parse_sql('a = "IBM"').matches({"a": "IBM"})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("5", "expected a condition such as price > 50, not just a number at column 1"),
+        ("'x'", "expected a condition such as price > 50, not just a text at column 1"),
+        ("a + 1 AND b", "expected a condition such as price > 50, not just a number at column 7"),
+        ("NOT 5", "expected a condition such as price > 50, not just a number at column 1"),
+        ("(a = 1) = 2", "'=' needs a value on each side, not a condition at column 9"),
+        ("(NOT a) + 1 > 2", "'+' needs a value on each side, not a condition at column 9"),
+        ("(a OR b) < 1", "'<' needs a value on each side, not a condition at column 10"),
+        ("(a = 1) BETWEEN 1 AND 2", "'BETWEEN' needs a value on each side, not a condition"),
+        ("-(a = 1) > 2", "'-' needs a value on each side, not a condition at column 1"),
+        ("5 LIKE 'x'", "expected an attribute before LIKE at column 3"),
+        ("a + 1 in (1)", "expected an attribute before IN at column 7"),
+        ("a + 1 IS NULL", "expected an attribute before IS at column 7"),
+        ("a > TRUE", "booleans have no order: '>' cannot compare them at column 3"),
+        ("'x' = 1", "'x' = 1 can never be true or false at column 5"),
+        ("a + 'x' > 1", "'+' needs numbers, not 'x' at column 3"),
+        ("+'x' = a", "'+' needs numbers, not 'x' at column 1"),
+        ("a + 1 = TRUE", "'=' cannot compare arithmetic with True at column 7"),
+        ("1 / 0 = a", "'1 / 0' has no result at column 3"),
+        ("a = 9223372036854775808", "the integer 9223372036854775808 does not fit in 64 bits"),
+        ("a = -9223372036854775809", "the integer 9223372036854775809 does not fit in 64 bits"),
+        ("a + 9223372036854775808 > b", "the integer 9223372036854775808 does not fit in 64 bits"),
+        ("a IN (9223372036854775808)", "the integer 9223372036854775808 does not fit in 64 bits"),
+        ("a = 1e999", "inf is not a number that can be compared at column 5"),
+        ("a LIKE 'x' ESCAPE 'ab'", "ESCAPE takes one character, not 'ab' at column 3"),
+        ('"" = 1', "an attribute's name is text of 1 to 255 characters at column 1"),
+        (f"{'n' * 256} = 1", "an attribute's name is text of 1 to 255 characters at column 1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_words(text: str, message: str):
+    with pytest.raises(InvalidFilter) as caught:
+        parse_sql(text)
+    assert str(caught.value).startswith(message)
+
+
+def test_like_with_escape():
+    wanted = parse_sql("rate LIKE '10!%' ESCAPE '!' OR rate LIKE '_5$%%' ESCAPE '$'")
+    assert wanted.matches({"rate": "10%"})
+    assert wanted.matches({"rate": "25% more"})
+    assert not wanted.matches({"rate": "10x"})
+    assert not wanted.matches({"rate": "25 more"})

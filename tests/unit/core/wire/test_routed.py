@@ -1,0 +1,46 @@
+import pytest
+
+from octopis.core.model import BrokerId, ClusterBitVector, Notification
+from octopis.core.routing.messages import Routed
+from octopis.core.wire.frames import Kind, encode
+from octopis.core.wire.link import decode_headed, decode_routed, encode_routed
+from octopis.core.wire.published import decode_published, encode_published
+from octopis.errors import ProtocolError
+
+(ONE,) = decode_published(b"\x91" + encode_published({"x": 1}, b"payload", "me", 1, 2))
+
+
+def test_ordinary_notification_is_the_publishers_bytes_and_nothing_else():
+    kind, item = encode_routed(Routed(ONE))
+    assert (kind, item) == (Kind.ROUTED, ONE.encoded)
+    assert item is ONE.encoded
+    assert decode_routed(b"\x91" + item) == [Routed(ONE)]
+
+
+@pytest.mark.parametrize(
+    "routed",
+    [
+        Routed(ONE, ClusterBitVector(6)),
+        Routed(ONE, ClusterBitVector(1 << 80)),
+        Routed(ONE, bids=(BrokerId("a", 0), BrokerId("b", 2))),
+    ],
+)
+def test_header_stands_before_the_same_bytes(routed: Routed):
+    kind, item = encode_routed(routed)
+    assert kind == Kind.HEADED
+    assert item.endswith(ONE.encoded)
+    assert len(item) < len(ONE.encoded) + 25
+    (found,) = decode_headed(b"\x91" + item)
+    assert found == routed
+    assert found.notification.encoded == ONE.encoded
+
+
+def test_what_did_not_come_over_the_wire_is_a_fault_of_ours():
+    with pytest.raises(AssertionError):
+        encode_routed(Routed(Notification({"x": 1})))
+
+
+@pytest.mark.parametrize("decode", [decode_routed, decode_headed])
+def test_damaged_batch_is_a_protocol_error(decode):
+    with pytest.raises(ProtocolError, match="a batch of notifications cannot be read"):
+        decode(encode([[b"", []]]))

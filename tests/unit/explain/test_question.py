@@ -1,0 +1,72 @@
+import pytest
+
+from octopis.core.model import Notification
+from octopis.core.routing import CONGESTION_THRESHOLD, LinkStatusTable
+from octopis.core.topology import from_catalogue
+from octopis.errors import InvalidConfiguration, InvalidSubscription, InvalidTopology
+from octopis.explain.question import QUEUE_LENGTH_MAX, Question
+from support.notation import broker, links, subscriber
+
+SCOT_7 = from_catalogue("figure-7").scot
+LINK = (broker("b,2"), broker("b,0"))
+
+
+def question(**parts) -> Question:
+    return Question(SCOT_7, broker("b,2"), Notification({}), **parts)
+
+
+def overloaded_under(asked: Question, threshold: float) -> bool:
+    table = LinkStatusTable([LINK[1]], threshold)
+    status, wanted = table[LINK[1]], asked.status_of(LINK, threshold)
+    status.queue_length, status.q_in, status.q_out = wanted.queue_length, wanted.q_in, wanted.q_out
+    return table.is_overloaded(LINK[1])
+
+
+LENGTHS = (1, 2, 9, 10, 11, 12, 99, 100, 101, 12_345, QUEUE_LENGTH_MAX)
+THRESHOLDS = (0.5, 1.0, 3.7, CONGESTION_THRESHOLD, 1000.0)
+
+
+class TestStatus:
+    @pytest.mark.parametrize("threshold", THRESHOLDS)
+    @pytest.mark.parametrize("length", LENGTHS)
+    def test_overloaded_link_is_overloaded_with_any_queue(self, length: int, threshold: float):
+        asked = question(overloaded=frozenset([LINK]), queue_lengths={LINK: length})
+        assert overloaded_under(asked, threshold)
+        assert asked.status_of(LINK, threshold).queue_length == length
+
+    @pytest.mark.parametrize("threshold", THRESHOLDS)
+    @pytest.mark.parametrize("length", [0, *LENGTHS])
+    def test_other_link_is_not_overloaded_with_any_queue(self, length: int, threshold: float):
+        asked = question(queue_lengths={LINK: length})
+        assert not overloaded_under(asked, threshold)
+        assert asked.status_of(LINK, threshold).queue_length == length
+
+    @pytest.mark.parametrize("threshold", THRESHOLDS)
+    def test_overloaded_link_without_a_queue_gets_one(self, threshold: float):
+        assert overloaded_under(question(overloaded=frozenset([LINK])), threshold)
+
+    def test_other_links_are_empty(self):
+        assert question().status_of(LINK, 10.0).queue_length == 0
+
+
+class TestErrors:
+    def test_two_subscribers_of_one_name(self):
+        with pytest.raises(InvalidSubscription, match="two subscribers are called 'S1'"):
+            question(subscribers=(subscriber("S1", "a,0"), subscriber("S1", "c,0")))
+
+    def test_overloaded_link_that_is_not_there(self):
+        with pytest.raises(InvalidTopology, match=r"no link joins B\(b, 2\) and B\(c, 0\)"):
+            question(overloaded=frozenset(links("b,2>c,0")))
+
+    def test_queue_of_a_link_that_is_not_there(self):
+        with pytest.raises(InvalidTopology, match=r"no link joins B\(a, 0\) and B\(c, 0\)"):
+            question(queue_lengths={links("a,0>c,0").pop(): 1})
+
+    def test_overloaded_link_with_an_empty_queue(self):
+        with pytest.raises(InvalidConfiguration, match="let at least 1 message wait"):
+            question(overloaded=frozenset([LINK]), queue_lengths={LINK: 0})
+
+    @pytest.mark.parametrize("length", [-1, QUEUE_LENGTH_MAX + 1])
+    def test_queue_length_out_of_bounds(self, length: int):
+        with pytest.raises(InvalidConfiguration, match="has 0 to 1,000,000,000 messages"):
+            question(queue_lengths={LINK: length})

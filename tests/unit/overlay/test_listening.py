@@ -1,0 +1,56 @@
+import socket
+
+import pytest
+
+from octopis.client.address import Address
+from octopis.errors import InvalidConfiguration, OperationFailed
+from octopis.overlay.deployment import address_of, open_doors, planned
+from support.live import line, overlay
+
+A, B, C = line(3).brokers
+
+
+def test_ports_follow_each_other_from_7400():
+    assert planned(overlay(line(3)), None) == {
+        A: Address(port=7400),
+        B: Address(port=7401),
+        C: Address(port=7402),
+    }
+
+
+def test_configured_ports_are_kept_and_not_given_twice():
+    placed = overlay(line(3), addresses={B: Address(port=7400)})
+    assert [each.port for each in planned(placed, None).values()] == [7401, 7400, 7402]
+
+
+def test_first_port_overrides_the_configured_ones():
+    placed = overlay(line(3), addresses={B: Address(port=7400)})
+    assert [each.port for each in planned(placed, 8000).values()] == [8000, 8001, 8002]
+    assert [each.port for each in planned(placed, 0).values()] == [0, 0, 0]
+
+
+def test_too_few_ports_are_an_error():
+    with pytest.raises(InvalidConfiguration, match="not enough ports from 65534 on"):
+        planned(overlay(line(3)), 65_534)
+
+
+def test_doors_are_open_and_known_before_anything_runs():
+    doors = open_doors(planned(overlay(line(3)), 0))
+    try:
+        assert len({address_of(door).port for door in doors.values()}) == 3
+        for door in doors.values():
+            socket.create_connection(address_of(door)).close()
+    finally:
+        for door in doors.values():
+            door.close()
+
+
+def test_port_that_is_taken_leaves_no_door_open():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = Address(port=taken.getsockname()[1])
+        free = open_doors({A: Address()})[A]
+        first = address_of(free)
+        free.close()
+        with pytest.raises(OperationFailed, match=r"B\(b, 0\) cannot listen.*nothing was started"):
+            open_doors({A: first, B: place})
+        open_doors({A: first})[A].close()

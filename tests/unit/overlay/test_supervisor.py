@@ -1,0 +1,66 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from octopis.client.client import connect
+from octopis.errors import OperationFailed
+from octopis.overlay.registry import OverlayState, overlays
+from octopis.overlay.status import ask_all
+from octopis.overlay.supervisor import Supervisor
+from support.live import run_live
+from support.supervised import small_order
+
+
+def test_overlay_runs_until_it_is_told_to_stop_and_leaves_no_state(tmp_path: Path):
+    async def work() -> None:
+        supervisor = Supervisor(small_order(tmp_path))
+        ready: asyncio.Future[OverlayState] = asyncio.get_running_loop().create_future()
+        running = asyncio.create_task(supervisor.run(ready.set_result))
+        state = await ready
+        assert [len(share) for share in state.processes] == [2, 2]
+        assert overlays(tmp_path) == ([state], [])
+        assert all(status["ready"] for status in (await ask_all(state.addresses)).values())
+        async with connect(state.url) as client:
+            await client.publish({"x": 1})
+        supervisor.stop()
+        await running
+        assert supervisor.undrained == 0
+        assert overlays(tmp_path) == ([], [])
+
+    run_live(work())
+
+
+def test_process_that_ends_by_itself_is_a_failure_with_its_log(tmp_path: Path):
+    async def work() -> None:
+        supervisor = Supervisor(small_order(tmp_path))
+
+        def ready(_: OverlayState) -> None:
+            supervisor._children[1].kill()
+
+        with pytest.raises(OperationFailed, match=r"process 1 with the brokers .* by signal 9"):
+            await supervisor.run(ready)
+        assert [len(each) for each in overlays(tmp_path)] == [0, 1]
+
+    run_live(work())
+
+
+def test_messages_that_could_not_be_drained_are_counted(tmp_path: Path):
+    slow = small_order(tmp_path).configuration.replace("drain_s = 2.0", "drain_s = 0.2")
+    shape = '[[links.shape]]\nsource = "a,0"\ntarget = "b,0"\nbandwidth_bytes_per_s = 20\n'
+
+    async def work() -> None:
+        supervisor = Supervisor(small_order(tmp_path, configuration=slow + shape))
+        ready: asyncio.Future[OverlayState] = asyncio.get_running_loop().create_future()
+        running = asyncio.create_task(supervisor.run(ready.set_result))
+        state = await ready
+        reader = connect(f"octopis://{state.addresses['b,0']}", reconnect_s=0)
+        async with connect(state.url) as writer, reader, reader.subscribe("x >= 0"):
+            while (await writer.status())["subscriptions"] != 1:
+                await asyncio.sleep(0.01)
+            await writer.publish_many({"x": number} for number in range(50))
+            supervisor.stop()
+            await running
+        assert supervisor.undrained > 0
+
+    run_live(work())

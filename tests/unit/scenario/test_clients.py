@@ -1,0 +1,74 @@
+import numpy as np
+
+from octopis.core.routing import Algorithm
+from octopis.scenario.clients import HIGH_RATE_PUBLISHER, Clients, attribute_types
+from octopis.scenario.document import RoutingOptions
+from octopis.scenario.high_rate import FEED
+from octopis.scenario.plan import Plan
+
+
+def clients(**options: object) -> Clients:
+    return Clients(Plan(routing=RoutingOptions(Algorithm.SNR), subscribers=40, **options))
+
+
+def test_order_of_asking_changes_nothing():
+    one, other = clients(high_rate_notifications=5), clients(high_rate_notifications=5)
+    texts = ["open > 1"] * 40
+    first = one.publishers(), one.subscriptions(texts)
+    second = other.subscriptions(texts), other.publishers()
+    assert first == second[::-1]
+    assert one.starts.tolist() == other.starts.tolist()
+
+
+def test_first_subscribers_want_the_high_rate_publisher_and_the_others_keep_their_filters():
+    texts = [f"open > {number}" for number in range(40)]
+    wanted = clients(high_rate_notifications=5).subscriptions(texts).column("filter").to_pylist()
+    assert wanted[:3] == ["feed = 'hrp'"] * 3
+    assert wanted[3:] == texts[3:]
+    assert texts[0] == "open > 0"
+
+
+def test_high_rate_publisher_is_marked():
+    rows = clients(publishers=2, high_rate_notifications=5).publishers().to_pylist()
+    marked = [(row["publisher"], row["high_rate"]) for row in rows]
+    assert marked == [("p0000", False), ("p0001", False), (HIGH_RATE_PUBLISHER, True)]
+
+
+def test_times_are_steps_of_the_rates():
+    found = clients(per_minute=120, high_rate_notifications=4, high_rate_per_minute=600)
+    assert found.step_ns == 500_000_000
+    assert np.diff(found.high_rate_times()).tolist() == [100_000_000] * 3
+
+
+def test_attributes_of_the_feed_are_there_only_with_a_high_rate_publisher():
+    routing = RoutingOptions(Algorithm.SNR)
+    plain = attribute_types(Plan(routing=routing))
+    burst = attribute_types(Plan(routing=routing, high_rate_notifications=1))
+    assert len(plain) == 10
+    assert {field.name for field in burst} == {field.name for field in plain} | set(FEED)
+
+
+def test_several_high_rate_publishers_sit_in_clusters_of_their_own_away_from_their_subscribers():
+    found = clients(high_rate_notifications=5, high_rate_publishers=3, publishers=2)
+
+    rows = [row for row in found.publishers().to_pylist() if row["high_rate"]]
+    places = {row["broker"] for row in rows}
+    subscribed = found.subscriptions(["open > 1"] * 40).to_pylist()
+    wanting = {row["broker"] for row in subscribed if row["filter"] == "feed = 'hrp'"}
+
+    assert [row["publisher"] for row in rows] == ["hrp", "hrp2", "hrp3"]
+    assert len({place.split(",")[1] for place in places}) == 3
+    assert not places & wanting
+
+
+def test_further_high_rate_publishers_leave_the_first_where_it_was():
+    alone, among = (
+        clients(high_rate_notifications=5, high_rate_publishers=count).publishers().to_pylist()
+        for count in (1, 3)
+    )
+    assert [row for row in among if row["publisher"] not in {"hrp2", "hrp3"}] == alone
+
+
+def test_subscriptions_are_as_far_apart_as_the_plan_says():
+    rows = clients(subscribe_every_ms=2.5).subscriptions(["open > 1"] * 40).to_pylist()
+    assert [row["subscribe_ns"] for row in rows[:3]] == [0, 2_500_000, 5_000_000]

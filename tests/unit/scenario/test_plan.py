@@ -1,0 +1,44 @@
+import pytest
+
+from octopis.core.routing import Algorithm
+from octopis.errors import InvalidConfiguration
+from octopis.scenario.document import RoutingOptions, SlowLink, parse_scenario
+from octopis.scenario.plan import MINUTES_MAX, Plan
+
+SNR = RoutingOptions(Algorithm.SNR)
+
+
+def test_document_says_what_the_plan_says():
+    slow = SlowLink("a,0", "b,0", 20.0, 0.0, 9.0)
+    plan = Plan(
+        routing=RoutingOptions(Algorithm.DNR, 3.0, 20.0), name="mine", faults=(slow,), seed=7
+    )
+    document, topology = parse_scenario(plan.document(), "plan")
+    assert document.scenario.name == "mine"
+    assert document.scenario.seed == 7
+    assert document.routing == plan.routing
+    assert document.queues == plan.queues
+    assert document.costs == plan.profile.costs
+    assert document.slow_links == (slow,)
+    assert topology == plan.topology
+
+
+def test_plan_that_would_last_too_long_is_refused():
+    Plan(routing=SNR, notifications_each=MINUTES_MAX, per_minute=1).check()
+    with pytest.raises(InvalidConfiguration, match="due after 1,000,001 minutes"):
+        Plan(routing=SNR, notifications_each=MINUTES_MAX + 1, per_minute=1).check()
+    with pytest.raises(InvalidConfiguration, match="a scenario lasts 1,000,000 at most"):
+        Plan(routing=SNR, high_rate_notifications=2_000, high_rate_per_minute=0.001).check()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"high_rate_publishers": 0}, "from 1 to 3 high-rate publishers, one in each, and not 0"),
+        ({"high_rate_publishers": 4}, "figure-3 has 3 clusters"),
+        ({"subscribe_every_ms": -1}, "from 0 to 60,000 ms apart"),
+    ],
+)
+def test_plan_that_cannot_be_placed_is_refused(options: dict[str, float], complaint: str):
+    with pytest.raises(InvalidConfiguration, match=complaint):
+        Plan(routing=SNR, **options).check()
