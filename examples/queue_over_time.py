@@ -15,14 +15,16 @@ from octopis.pipeline.spark.session import open_spark
 from octopis.scenario.document import RoutingOptions
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import read_scenario
-from octopis.scenario.plan import Plan
+from octopis.scenario.plan import ScenarioPlan
 from octopis.simulator.run import run
 from octopis.trace import Level
 
 if len(sys.argv) > 1:
     traces = [Path(sys.argv[1])]
 else:
-    burst = Plan(routing=RoutingOptions(Algorithm.SNR), name="burst", high_rate_notifications=2_000)
+    burst = ScenarioPlan(
+        routing=RoutingOptions(Algorithm.SNR), name="burst", high_rate_notifications=2_000
+    )
     write_example(burst, Path("burst"))
     traces = [Path(f"burst-{algorithm}") for algorithm in ("snr", "dnr")]
     for trace, algorithm in zip(traces, (Algorithm.SNR, Algorithm.DNR), strict=True):

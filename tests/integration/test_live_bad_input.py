@@ -21,7 +21,7 @@ from octopis.core.wire.client import (
     encode_request,
 )
 from octopis.core.wire.control import Goodbye, Notice, encode_control
-from octopis.core.wire.frames import Frame, Kind, encode, encode_frame
+from octopis.core.wire.frames import Frame, FrameKind, encode, encode_frame
 from octopis.core.wire.greeting import (
     BrokerHello,
     ClientHello,
@@ -99,10 +99,10 @@ OPENINGS = {
     "a huge length": (b"\xff\xff\xff\xff", "a frame of 4,294,967,295 bytes"),
     "a frame too long for a hello": (b"\x00\x00\x20\x01\x01", "a frame of 8,193 bytes"),
     "an empty frame": (b"\x00\x00\x00\x00", "an empty frame"),
-    "no hello": (encode_frame(Kind.PING, b"\x80"), "the first frame is of kind 5"),
-    "an unknown kind": (encode_frame(Kind.PING, b"").replace(b"\x05", b"\xfe"), "kind 254"),
-    "no msgpack": (encode_frame(Kind.HELLO, b"\xc1\xc1"), "the hello cannot be read"),
-    "deep nesting": (encode_frame(Kind.HELLO, b"\x91" * 4_000), "the hello cannot be read"),
+    "no hello": (encode_frame(FrameKind.PING, b"\x80"), "the first frame is of kind 5"),
+    "an unknown kind": (encode_frame(FrameKind.PING, b"").replace(b"\x05", b"\xfe"), "kind 254"),
+    "no msgpack": (encode_frame(FrameKind.HELLO, b"\xc1\xc1"), "the hello cannot be read"),
+    "deep nesting": (encode_frame(FrameKind.HELLO, b"\x91" * 4_000), "the hello cannot be read"),
     "another protocol": (
         encode_hello(ClientHello("c", 1, magic="octopus")),
         "the hello begins with 'octopus'",
@@ -200,9 +200,9 @@ CLIENTS = {
         encode_request(SubscribeRequest(1, -1, "s", "x > 1", "sql", 0)),
         "a subscribe request cannot be read",
     ),
-    "a publication cut short": (encode_frame(Kind.PUBLISH, b"\x01"), "cut short"),
+    "a publication cut short": (encode_frame(FrameKind.PUBLISH, b"\x01"), "cut short"),
     "a publication of nonsense": (
-        encode_frame(Kind.PUBLISH, bytes(8) + b"\xc1"),
+        encode_frame(FrameKind.PUBLISH, bytes(8) + b"\xc1"),
         "a batch of notifications cannot be read",
     ),
     "more consumed than sent": (encode_request(Consumed(5)), "5 deliveries cannot be consumed"),
@@ -278,7 +278,7 @@ def test_client_that_claims_to_be_a_neighbour_and_speaks_like_a_client_is_closed
                 await peer.next_frames()
                 await peer.send(encode_publish(1, []))
                 frames = await peer.frames()
-                assert frames[-1].kind == Kind.GOODBYE
+                assert frames[-1].kind == FrameKind.GOODBYE
                 assert not first_link.is_up
                 async with reader.subscribe("x > 0") as notifications:
                     await reader.publish({"x": 1})
@@ -288,9 +288,11 @@ def test_client_that_claims_to_be_a_neighbour_and_speaks_like_a_client_is_closed
 
 
 WRONG_WORDS = {
-    Algorithm.SNR: encode_frame(Kind.CHANGES, encode([[5, ["a", 0], 1]])),
-    Algorithm.BID: encode_frame(Kind.SNAPSHOT, encode([True, []])),
-    Algorithm.DNR: encode_frame(Kind.HEADED, encode([[b"\xff", [], [{"x": 1}, b"", "p", 1, 1]]])),
+    Algorithm.SNR: encode_frame(FrameKind.CHANGES, encode([[5, ["a", 0], 1]])),
+    Algorithm.BID: encode_frame(FrameKind.SNAPSHOT, encode([True, []])),
+    Algorithm.DNR: encode_frame(
+        FrameKind.NOTIFICATIONS_WITH_TARGETS, encode([[b"\xff", [], [{"x": 1}, b"", "p", 1, 1]]])
+    ),
 }
 
 
@@ -312,7 +314,7 @@ def test_false_neighbour_cannot_make_the_core_stumble(algorithm: Algorithm):
                 )
                 await peer.next_frames()
                 await peer.send(WRONG_WORDS[algorithm])
-                assert (await peer.frames())[-1].kind == Kind.GOODBYE
+                assert (await peer.frames())[-1].kind == FrameKind.GOODBYE
 
     run_live(work())
 

@@ -8,7 +8,7 @@
 import pytest
 
 from octopis.core.model import BrokerId, Notification
-from octopis.core.routing import Algorithm, Routed
+from octopis.core.routing import Algorithm, NotificationMessage
 from octopis.core.routing.messages import Flooded, Subscribe
 from octopis.core.topology import SCOT, AcyclicFactor, ConnectivityFactor
 from support.network import Network
@@ -64,7 +64,7 @@ def published_by_p(network: Network) -> list[tuple[int, int, set[int]]]:
             {NUMBERS[bid] for bid in sent.message.bids},
         )
         for sent in network.sent
-        if isinstance(sent.message, Routed)
+        if isinstance(sent.message, NotificationMessage)
     ]
 
 

@@ -6,7 +6,7 @@ from octopis.core.model import Notification
 from octopis.core.routing import Algorithm
 from octopis.core.topology import from_catalogue
 from octopis.explain.explainer import explain
-from octopis.explain.explanation import Explanation
+from octopis.explain.explanation import RouteExplanation
 from octopis.explain.question import Question
 from support.notation import broker, links, subscriber
 
@@ -32,7 +32,7 @@ TARGET_CLUSTERS = {"P1": {0, 1, 2}, "P2": {0, 2}, "P3": {1}}
 EACH = pytest.mark.parametrize("publisher", HOSTS)
 
 
-def routed(publisher: str, algorithm: Algorithm = Algorithm.SNR) -> Explanation:
+def routed(publisher: str, algorithm: Algorithm = Algorithm.SNR) -> RouteExplanation:
     notification = Notification({"publisher": publisher})
     question = Question(SCOT_3, broker(HOSTS[publisher]), notification, SUBSCRIBERS)
     return explain(question, algorithm)

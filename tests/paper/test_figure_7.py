@@ -12,8 +12,8 @@ from octopis.core.model import BrokerId, Notification
 from octopis.core.routing import Algorithm
 from octopis.core.topology import LinkKind, from_catalogue
 from octopis.explain.explainer import explain
-from octopis.explain.explanation import Explanation, Hop
-from octopis.explain.question import Question, Subscriber
+from octopis.explain.explanation import Hop, RouteExplanation
+from octopis.explain.question import AskedSubscriber, Question
 from support.notation import broker, links, subscriber
 
 SCOT_7 = from_catalogue("figure-7").scot
@@ -35,7 +35,7 @@ FOR_CASE_III = (
 
 
 def asked(
-    subscribers: tuple[Subscriber, ...], overloaded: str, queues: dict[str, int] | None = None
+    subscribers: tuple[AskedSubscriber, ...], overloaded: str, queues: dict[str, int] | None = None
 ) -> Question:
     lengths = {links(link).pop(): length for link, length in (queues or {}).items()}
     return Question(
@@ -61,12 +61,12 @@ def test_pictures_in_the_docs_answer_the_same_question(number: int, question: Qu
     assert from_file(QUESTIONS / f"figure-7-case-{number}.toml")[1] == question
 
 
-def used(answer: Explanation) -> set[tuple[BrokerId, BrokerId]]:
+def used(answer: RouteExplanation) -> set[tuple[BrokerId, BrokerId]]:
     assert len({(hop.source, hop.target) for hop in answer.hops}) == answer.ims
     return {(hop.source, hop.target) for hop in answer.hops}
 
 
-def carried(answer: Explanation) -> dict[str, str]:
+def carried(answer: RouteExplanation) -> dict[str, str]:
     """Return the CBV_p-notifications: the red arrows of the figure."""
     return {
         f"{hop.source.short}>{hop.target.short}": answer.bits(hop)
@@ -75,7 +75,7 @@ def carried(answer: Explanation) -> dict[str, str]:
     }
 
 
-def from_host(answer: Explanation) -> list[Hop]:
+def from_host(answer: RouteExplanation) -> list[Hop]:
     return [hop for hop in answer.hops if hop.after is None]
 
 
@@ -98,11 +98,11 @@ class Answered:
     question: Question
 
     @property
-    def snr(self) -> Explanation:
+    def snr(self) -> RouteExplanation:
         return explain(self.question, Algorithm.SNR)
 
     @property
-    def dnr(self) -> Explanation:
+    def dnr(self) -> RouteExplanation:
         return explain(self.question, Algorithm.DNR)
 
 

@@ -51,7 +51,7 @@ def test_truth_equals_the_linear_oracle(spark: SparkSession, texts: list[str], p
         for number, text in enumerate(texts)
     ]
     linear: LinearIndex[str, str] = LinearIndex()
-    linear.add_many((each.subscription, each.wanted, each.broker.short) for each in subscribers)
+    linear.add_many((each.subscription, each.filter, each.broker.short) for each in subscribers)
     table = pa.table(
         {
             "publisher": pa.array(["p"] * len(published), pa.string()),

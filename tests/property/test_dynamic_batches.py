@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from octopis.core.model import BrokerId, ClusterBitVector, Notification
-from octopis.core.routing import Algorithm, Broker, Enqueue, Message, Routed
+from octopis.core.routing import Algorithm, Broker, Enqueue, Message, NotificationMessage
 from support.network import Network
 from support.overlays import A0, B0, CHAIN
 
@@ -31,7 +31,7 @@ def broker_with(states: dict[BrokerId, tuple[int, int, int]], down: set[BrokerId
 
 
 def arrive(
-    broker: Broker, batch: list[Routed], sender: BrokerId | None
+    broker: Broker, batch: list[NotificationMessage], sender: BrokerId | None
 ) -> dict[BrokerId, list[Message]]:
     effects = (
         broker.client_publishes("publisher", 0, [routed.notification for routed in batch])
@@ -46,7 +46,9 @@ def arrive(
 def test_batch_is_routed_as_one_by_one(states, batch, sender, down):
     # Bit 1 and 2 of CBV_p are the other clusters; at the publisher's host there is none yet.
     copies = [
-        Routed(Notification({"x": x, "n": n}), ClusterBitVector(pending << 1 if sender else 0))
+        NotificationMessage(
+            Notification({"x": x, "n": n}), ClusterBitVector(pending << 1 if sender else 0)
+        )
         for n, (x, pending) in enumerate(batch)
     ]
     together, apart = broker_with(states, down), broker_with(states, down)

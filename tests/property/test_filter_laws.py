@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from octopis.core.filters import covers, parse_filter
-from octopis.core.filters.tree import conjunction, spread, truth
+from octopis.core.filters.tree import conjunction, to_conjunctions, truth
 from support.conditions import (
     CONDITION,
     NOTIFICATIONS,
@@ -83,7 +83,7 @@ def test_operators_are_kleenes(first: Drawn, second: Drawn, attributes: dict[str
 @given(CONDITION, st.lists(NOTIFICATIONS, min_size=3, max_size=6))
 def test_spread_is_true_exactly_where_the_filter_is(drawn: Drawn, batch: list[dict[str, Any]]):
     wanted = made(drawn)
-    parts = spread(wanted.tree)
+    parts = to_conjunctions(wanted.tree)
     assume(parts is not None)
     assert parts is not None
     for attributes in batch:

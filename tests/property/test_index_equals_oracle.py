@@ -25,13 +25,13 @@ class Remembered:
     """A filter for the oracle that evaluates each notification of the pool only once."""
 
     def __init__(self, wanted: Filter) -> None:
-        self.wanted = wanted
+        self.filter = wanted
         self.answers: dict[int, bool] = {}
 
     def matches(self, attributes: Attributes) -> bool:
         answer = self.answers.get(id(attributes))
         if answer is None:
-            answer = self.answers[id(attributes)] = self.wanted.matches(attributes)
+            answer = self.answers[id(attributes)] = self.filter.matches(attributes)
         return answer
 
 
@@ -43,7 +43,7 @@ class Pair:
         self.oracle: LinearIndex[int, str] = LinearIndex()
 
     def add(self, number: int, wanted: Filter | Remembered, destination: str) -> None:
-        plain = wanted.wanted if isinstance(wanted, Remembered) else wanted
+        plain = wanted.filter if isinstance(wanted, Remembered) else wanted
         self.fast.add(number, plain, destination)
         self.oracle.add(number, wanted, destination)  # type: ignore[arg-type]
 
@@ -218,7 +218,7 @@ def test_block_of_one_condition_without_choice_equals_the_oracle(text: str):
 # Small examples that shrink
 
 REMEMBERED, DRAWN = pool(seed=5, filters=300, notifications=200)
-FILTERS = st.integers(0, 299).map(lambda place: REMEMBERED[place].wanted)
+FILTERS = st.integers(0, 299).map(lambda place: REMEMBERED[place].filter)
 NOTIFICATION = st.integers(0, 199).map(DRAWN.__getitem__)
 ENTRIES = st.lists(st.tuples(FILTERS, st.sampled_from("xyz")), max_size=12)
 

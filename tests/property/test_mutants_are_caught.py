@@ -12,7 +12,15 @@ from random import Random
 import pytest
 
 from octopis.core.model import BrokerId, ClusterBitVector
-from octopis.core.routing import Algorithm, Broker, Entry, Reason, Routed, Subscribe, Subscription
+from octopis.core.routing import (
+    Algorithm,
+    Broker,
+    Entry,
+    NotificationMessage,
+    Reason,
+    Subscribe,
+    Subscription,
+)
 from octopis.core.topology import SCOT, LinkKind
 from support.checks import check_all
 from support.scenarios import Scenario, play, random_overlay, random_scenario
@@ -61,14 +69,14 @@ class LiteralDynamicRouting:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
 
-    def route(self, batch: Sequence[Routed], sender: BrokerId | None) -> None:
+    def route(self, batch: Sequence[NotificationMessage], sender: BrokerId | None) -> None:
         attributes = [routed.notification.attributes for routed in batch]
         table = self.broker.table
         self.broker._clients.deliver(batch, table.local_matches(attributes))
         for routed, found in zip(batch, table.destinations(attributes), strict=True):
             self.route_one(routed, [link for link in found if link != sender])
 
-    def route_one(self, routed: Routed, targets: list[BrokerId]) -> None:
+    def route_one(self, routed: NotificationMessage, targets: list[BrokerId]) -> None:
         status, own = self.broker.link_status, self.broker.id.cluster
 
         def load(link: BrokerId) -> tuple[int, BrokerId]:
@@ -79,16 +87,20 @@ class LiteralDynamicRouting:
         cbv_p = ClusterBitVector.of(link.cluster for link in overloaded)
         best_icol = min(icols, key=load, default=None)
         best_acol = min((link for link in targets if link.cluster == own), key=load, default=None)
-        copies = {link: Routed(routed.notification) for link in targets if link not in overloaded}
+        copies = {
+            link: NotificationMessage(routed.notification)
+            for link in targets
+            if link not in overloaded
+        }
         if best_icol is not None:
             acol_is_free = best_acol is not None and not status.is_overloaded(best_acol)
             if best_icol in overloaded and acol_is_free:
-                copies[best_acol] = Routed(routed.notification, cbv_p)
+                copies[best_acol] = NotificationMessage(routed.notification, cbv_p)
             elif best_icol not in overloaded:
-                copies[best_icol] = Routed(routed.notification, cbv_p)
+                copies[best_icol] = NotificationMessage(routed.notification, cbv_p)
             else:
                 rest = cbv_p.without_cluster(best_icol.cluster)
-                copies[best_icol] = Routed(routed.notification, rest)
+                copies[best_icol] = NotificationMessage(routed.notification, rest)
         for link, copy in copies.items():
             self.broker._outbox.send(link, copy, Reason.MATCH)
 

@@ -54,8 +54,8 @@ class Churn:
 
     def run(self) -> None:
         for each in self.stayers.subscribers:
-            self.allowed[each.broker, each.identity] = [each.wanted]
-            self.network.subscribe(each.broker, each.client, each.identity, each.wanted)
+            self.allowed[each.broker, each.identity] = [each.filter]
+            self.network.subscribe(each.broker, each.client, each.identity, each.filter)
         self.network.settle(self.random)
         actions: tuple[Callable[[], None], ...] = (
             self.publish, self.publish, self.come, self.come_again, self.go, self.move,
@@ -140,16 +140,16 @@ class Churn:
             (notification.payload, each.broker, each.client, each.identity)
             for notification in self.published
             for each in self.stayers.subscribers
-            if each.wanted.matches(notification.attributes)
+            if each.filter.matches(notification.attributes)
         )
         assert [row for row in deliveries(self.network) if row[3] in stayers] == wanted
 
     def check_tables_are_those_of_the_living(self) -> None:
-        living = {each.identity: (each.broker, each.wanted) for each in self.stayers.subscribers}
+        living = {each.identity: (each.broker, each.filter) for each in self.stayers.subscribers}
         living |= {name: (home, self.filters[name]) for name, home in self.homes.items()}
         for broker in self.network.brokers.values():
             found = {
-                entry.subscription.id: (entry.host, entry.subscription.wanted)
+                entry.subscription.id: (entry.host, entry.subscription.filter)
                 for entry in broker.table
             }
             assert found == living

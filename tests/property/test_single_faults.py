@@ -28,7 +28,7 @@ def network_with(algorithm: Algorithm, *living: Subscriber) -> Network:
 
 
 def subscribe(network: Network, each: Subscriber) -> None:
-    network.subscribe(each.broker, each.client, each.identity, each.wanted)
+    network.subscribe(each.broker, each.client, each.identity, each.filter)
 
 
 each_algorithm = pytest.mark.parametrize("algorithm", Algorithm)

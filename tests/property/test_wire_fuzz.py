@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from octopis.core.routing.messages import Message
 from octopis.core.wire.client import decode_from_client, decode_to_client
 from octopis.core.wire.control import decode_control
-from octopis.core.wire.frames import Frame, FrameDecoder, Kind
+from octopis.core.wire.frames import Frame, FrameDecoder, FrameKind
 from octopis.core.wire.greeting import decode_answer, decode_hello
 from octopis.core.wire.link import LinkDecoder, encode_message, frames_of
 from octopis.core.wire.published import decode_checked
@@ -40,7 +40,7 @@ def test_random_bytes_make_frames_or_a_protocol_error(pieces: list[bytes]):
 
 
 @pytest.mark.parametrize("decode", DECODERS)
-@given(kind=st.sampled_from(Kind) | st.integers(0, 255), body=st.binary(max_size=200))
+@given(kind=st.sampled_from(FrameKind) | st.integers(0, 255), body=st.binary(max_size=200))
 def test_random_body_decodes_or_is_a_protocol_error(decode, kind: int, body: bytes):
     with contextlib.suppress(ProtocolError):
         decode(Frame(kind, body))

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from octopis.core.routing.messages import Routed
+from octopis.core.routing.messages import NotificationMessage
 from octopis.core.wire.client import (
     AnswerItem,
     Consumed,
@@ -31,7 +31,7 @@ from octopis.core.wire.control import (
     decode_control,
     encode_control,
 )
-from octopis.core.wire.frames import Frame, FrameDecoder, Kind, encode_items
+from octopis.core.wire.frames import Frame, FrameDecoder, FrameKind, encode_items
 from octopis.core.wire.greeting import (
     BrokerHello,
     ClientHello,
@@ -84,7 +84,10 @@ def test_routing_messages(sent: list, cuts: list[int]):
 
 @given(notifications)
 def test_notification_is_passed_on_byte_by_byte(notification: Published):
-    assert encode_message(Routed(notification)) == (Kind.ROUTED, notification.encoded)
+    assert encode_message(NotificationMessage(notification)) == (
+        FrameKind.NOTIFICATIONS,
+        notification.encoded,
+    )
 
 
 facts = st.dictionaries(texts, texts | st.integers(-9, 9) | st.booleans() | st.none(), max_size=4)
@@ -137,7 +140,7 @@ def test_publications(request: int, sent: list, cuts: list[int]):
 )
 def test_deliveries(sent: list, cuts: list[int]):
     items = [encode_delivery(numbers, each.encoded) for numbers, each in sent]
-    (frame,) = frames_from(encode_items(Kind.DELIVER, items), cuts)
+    (frame,) = frames_from(encode_items(FrameKind.DELIVER, items), cuts)
     found = decode_to_client(frame)
     assert isinstance(found, list)
     assert len(found) == len(sent)
@@ -151,7 +154,7 @@ def test_deliveries(sent: list, cuts: list[int]):
 
 @given(st.lists(st.builds(AnswerItem, counts, refusals | st.none()), min_size=1), splits)
 def test_answers(sent: list, cuts: list[int]):
-    data = encode_items(Kind.ANSWERS, [encode_answer(each) for each in sent])
+    data = encode_items(FrameKind.ANSWERS, [encode_answer(each) for each in sent])
     (frame,) = frames_from(data + encode_gap(7), cuts)[:1]
     assert decode_to_client(frame) == sent
 

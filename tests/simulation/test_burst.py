@@ -20,8 +20,9 @@ from octopis.core.routing import Algorithm
 from octopis.core.topology import from_catalogue
 from octopis.scenario.costs import profile_named
 from octopis.scenario.document import RoutingOptions
-from octopis.scenario.example import Plan, write_example
+from octopis.scenario.example import write_example
 from octopis.scenario.folder import Scenario, read_scenario
+from octopis.scenario.plan import ScenarioPlan
 from octopis.simulator.run import run
 from octopis.trace import Level, RunSummary
 
@@ -34,7 +35,7 @@ class Experiment:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        plan = Plan(
+        plan = ScenarioPlan(
             routing=RoutingOptions(Algorithm.SNR),
             topology=from_catalogue("paper"),
             profile=profile_named("paper"),
@@ -66,7 +67,7 @@ class Experiment:
     def wanted(self) -> set[tuple[str, int, str]]:
         """Who must get what: publisher, sequence, subscription."""
         subscribers = self.scenario.subscribers
-        entries = [(each.subscription, each.wanted, each.broker) for each in subscribers]
+        entries = [(each.subscription, each.filter, each.broker) for each in subscribers]
         index, oracle = BitsetIndex(), LinearIndex()
         index.add_many(entries)
         oracle.add_many(entries)

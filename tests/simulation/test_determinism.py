@@ -15,7 +15,8 @@ from pathlib import Path
 from octopis.core.routing import Algorithm
 from octopis.simulator.run import run
 from octopis.trace import Level
-from octopis.scenario.example import Plan, write_example
+from octopis.scenario.plan import ScenarioPlan
+from octopis.scenario.example import write_example
 from octopis.scenario.folder import read_scenario
 from octopis.scenario.document import CutLink, RoutingOptions, SlowLink
 
@@ -24,7 +25,7 @@ SLOW = SlowLink("b,0", "b,1", 200.0, 2000.0, 20000.0)
 CUT = CutLink("b,0", "e,0", 3000.0, 6000.0)
 for algorithm in Algorithm:
     for name, faults in (("slow", (SLOW,)), ("cut", (SLOW, CUT))):
-        plan = Plan(
+        plan = ScenarioPlan(
             routing=RoutingOptions(algorithm, 3.0),
             name=name,
             faults=faults,

@@ -10,14 +10,14 @@ from octopis.core.routing import Algorithm
 from octopis.scenario.document import RoutingOptions
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import Scenario, read_scenario
-from octopis.scenario.plan import Plan
+from octopis.scenario.plan import ScenarioPlan
 from octopis.simulator.run import run
 from octopis.trace import Level
 
 
 @pytest.fixture(scope="module")
 def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
-    plan = Plan(
+    plan = ScenarioPlan(
         routing=RoutingOptions(Algorithm.SNR),
         subscribers=60,
         publishers=3,

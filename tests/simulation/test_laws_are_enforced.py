@@ -16,7 +16,15 @@ import pytest
 from octopis.core.filters.operands import Attributes
 from octopis.core.matching import BitsetIndex
 from octopis.core.model import BrokerId
-from octopis.core.routing import Algorithm, Broker, Deliver, Effect, Message, Reason, Routed
+from octopis.core.routing import (
+    Algorithm,
+    Broker,
+    Deliver,
+    Effect,
+    Message,
+    NotificationMessage,
+    Reason,
+)
 from octopis.core.routing.messages import Subscribe
 from octopis.errors import LawViolated
 from octopis.scenario.folder import read_scenario
@@ -225,7 +233,7 @@ class FindsTooMuch(BitsetIndex):
 
 def routes_second(messages: Sequence[Message]) -> bool:
     first = messages[0]
-    if not isinstance(first, Routed):
+    if not isinstance(first, NotificationMessage):
         return False
     assert isinstance(first.notification, InFlight)
     return first.notification.flight.sequence == 1

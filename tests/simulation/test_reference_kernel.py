@@ -98,7 +98,7 @@ class PlainSimulation:
             wanted_at = frozenset(
                 self.scot.broker(subscriber.broker)
                 for subscriber in self.setup.subscribers
-                if parse_filter(subscriber.wanted).matches(each.attributes)
+                if parse_filter(subscriber.filter).matches(each.attributes)
             )
             message = Message(publisher, sequence, None, wanted_at)
             self.client_sends(self.begin_ns + each.at_ns, number, each.broker, message)
@@ -160,7 +160,7 @@ class PlainSimulation:
         )
         for number, subscriber in enumerate(self.setup.subscribers):
             is_here = self.scot.broker(subscriber.broker) == at
-            if is_here and parse_filter(subscriber.wanted).matches(attributes):
+            if is_here and parse_filter(subscriber.filter).matches(attributes):
                 self.delivered.append((*identity, f"s{number}", at.short, self.now, message.hops))
 
     def targets(self, at: BrokerId, message: Message) -> list[BrokerId]:

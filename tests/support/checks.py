@@ -7,7 +7,7 @@ its tables.
 from collections import Counter
 
 from octopis.core.model import BrokerId, ClusterBitVector
-from octopis.core.routing import Algorithm, Enqueue, Reason, Routed
+from octopis.core.routing import Algorithm, Enqueue, NotificationMessage, Reason
 from support.network import Network, Step
 from support.scenarios import Scenario, deliveries, routes
 
@@ -93,7 +93,7 @@ def check_every_cluster_is_entered_once(scenario: Scenario, network: Network) ->
         wanted = {
             subscriber.broker.cluster
             for subscriber in scenario.subscribers
-            if subscriber.wanted.matches(publication.notification.attributes)
+            if subscriber.filter.matches(publication.notification.attributes)
         }
         assert entered == Counter(wanted - {publication.broker.cluster})
 
@@ -116,12 +116,12 @@ def check_paths_are_shortest(scenario: Scenario, network: Network) -> None:
 def check_copies_follow_the_cases(network: Network) -> None:
     """DNR: each broker puts copies where the rules say, as it saw its links."""
     for step in network.steps:
-        routed = [message for message in step.messages if isinstance(message, Routed)]
+        routed = [message for message in step.messages if isinstance(message, NotificationMessage)]
         if step.sender is None or len(routed) == len(step.messages) == 1:
             _check_copies(network, step, routed[0] if routed else None)
 
 
-def _check_copies(network: Network, step: Step, arrived: Routed | None) -> None:
+def _check_copies(network: Network, step: Step, arrived: NotificationMessage | None) -> None:
     actual = {
         effect.link: (message, reason)
         for effect in step.effects
@@ -134,7 +134,7 @@ def _check_copies(network: Network, step: Step, arrived: Routed | None) -> None:
     behind = {
         entry.last_hop
         for entry in network.brokers[step.broker].table
-        if entry.subscription.wanted.matches(notification.attributes)
+        if entry.subscription.filter.matches(notification.attributes)
     } - {None, step.sender}
     own = step.broker.cluster
     acols = {link for link in behind if link.cluster == own}

@@ -10,12 +10,12 @@ from pyspark.sql import SparkSession
 
 from octopis.evaluation import sensitivity
 from octopis.evaluation.evaluate import Evaluation
-from octopis.evaluation.experiments import SIZES, Size, Sizes
+from octopis.evaluation.experiments import SIZES, EvaluationSize, Sizes
 from octopis.evaluation.folders import claim_folder
 from octopis.evaluation.report import Report
 from octopis.evaluation.sensitivity import VARIATIONS
 from octopis.scenario.costs import Profile
-from octopis.scenario.plan import Plan
+from octopis.scenario.plan import ScenarioPlan
 from octopis.version import __version__
 from support.measures import PAPER, request
 
@@ -36,7 +36,7 @@ TINY = Sizes(
 _BASES = sensitivity.bases
 
 
-def _tiny_bases(size: Size, profile: Profile) -> tuple[Plan, Plan]:
+def _tiny_bases(size: EvaluationSize, profile: Profile) -> tuple[ScenarioPlan, ScenarioPlan]:
     quiet, burst = (
         replace(plan, subscribers=30, notifications_each=2) for plan in _BASES(size, profile)
     )
@@ -46,10 +46,14 @@ def _tiny_bases(size: Size, profile: Profile) -> tuple[Plan, Plan]:
 @contextmanager
 def tiny_sizes() -> Iterator[None]:
     """Let `quick` mean as little as can be, with a single variation of both scenarios."""
-    varied = [each for each in VARIATIONS[Size.QUICK] if each.name == "a subscription every 3 ms"]
+    varied = [
+        each
+        for each in VARIATIONS[EvaluationSize.QUICK]
+        if each.name == "a subscription every 3 ms"
+    ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(SIZES, Size.QUICK, TINY)
-        patch.setitem(VARIATIONS, Size.QUICK, tuple(varied))
+        patch.setitem(SIZES, EvaluationSize.QUICK, TINY)
+        patch.setitem(VARIATIONS, EvaluationSize.QUICK, tuple(varied))
         patch.setattr(sensitivity, "bases", _tiny_bases)
         yield
 

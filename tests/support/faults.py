@@ -17,7 +17,7 @@ def tables(network: Network) -> dict[BrokerId, dict[str, Row]]:
     return {
         name: {
             entry.subscription.id: (
-                entry.subscription.wanted,
+                entry.subscription.filter,
                 entry.last_hop if by_tree else None,
                 entry.cbv_s,
                 entry.host,
@@ -31,7 +31,7 @@ def tables(network: Network) -> dict[BrokerId, dict[str, Row]]:
 def faultless(scot: SCOT, algorithm: Algorithm, living: list[Subscriber]) -> Network:
     network = Network(scot, algorithm)
     for each in living:
-        network.subscribe(each.broker, each.client, each.identity, each.wanted)
+        network.subscribe(each.broker, each.client, each.identity, each.filter)
     network.settle()
     return network
 
@@ -50,7 +50,7 @@ def check_as_if_nothing_had_been(network: Network, living: list[Subscriber]) -> 
         (str(number).encode(), each.broker, each.client, each.identity)
         for number in range(len(network.scot.brokers))
         for each in living
-        if each.wanted.matches(attributes)
+        if each.filter.matches(attributes)
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from octopis.core.routing import Algorithm
 from octopis.evaluation import experiments, sensitivity
-from octopis.evaluation.experiments import Point, Size
+from octopis.evaluation.experiments import EvaluationSize, Point
 from octopis.evaluation.folders import Request
 from octopis.evaluation.measures import Measure, Measures, Series
 from octopis.scenario.costs import profile_named
@@ -20,7 +20,7 @@ Change = Callable[[Point, Algorithm], Mapping[str, Any]]
 def request(**changes: Any) -> Request:
     facts: dict[str, Any] = {
         "version": "1.2.3",
-        "size": Size.QUICK,
+        "size": EvaluationSize.QUICK,
         "seeds": 1,
         "profile": "paper",
         "costs": PAPER.costs,
@@ -37,9 +37,9 @@ def measures(seeds: int = 1, change: Change = lambda _point, _algorithm: {}) -> 
     points = [
         point
         for seed in range(1, seeds + 1)
-        for point in experiments.points(Size.QUICK, seed, PAPER)
+        for point in experiments.points(EvaluationSize.QUICK, seed, PAPER)
     ]
-    points += sensitivity.points(Size.QUICK, PAPER)
+    points += sensitivity.points(EvaluationSize.QUICK, PAPER)
     return Measures(
         _measure(point, algorithm, dict(change(point, algorithm)))
         for point in points

@@ -2,7 +2,7 @@
 
 from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId
-from octopis.explain.question import Direction, Subscriber
+from octopis.explain.question import AskedSubscriber, Direction
 
 
 def broker(text: str) -> BrokerId:
@@ -16,5 +16,5 @@ def links(text: str) -> set[Direction]:
     return {(source, target) for source, target in pairs}
 
 
-def subscriber(name: str, place: str, wanted: str = "TRUE") -> Subscriber:
-    return Subscriber(name, broker(place), parse_filter(wanted))
+def subscriber(name: str, place: str, wanted: str = "TRUE") -> AskedSubscriber:
+    return AskedSubscriber(name, broker(place), parse_filter(wanted))

@@ -7,7 +7,7 @@ from random import Random
 from octopis.core.filters import Filter, parse_filter
 from octopis.core.matching import LinearIndex
 from octopis.core.model import BrokerId, Notification
-from octopis.core.routing import Algorithm, Broker, Routed
+from octopis.core.routing import Algorithm, Broker, NotificationMessage
 from octopis.core.routing.table import IndexFactory
 from octopis.core.topology import SCOT, AcyclicFactor, ConnectivityFactor
 from support.network import Network
@@ -34,7 +34,7 @@ class Subscriber:
     broker: BrokerId
     client: str
     identity: str
-    wanted: Filter
+    filter: Filter
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Scenario:
             (each.notification.payload, subscriber.broker, subscriber.client, subscriber.identity)
             for each in self.publications
             for subscriber in self.subscribers
-            if subscriber.wanted.matches(each.notification.attributes)
+            if subscriber.filter.matches(each.notification.attributes)
         )
 
 
@@ -130,7 +130,7 @@ def play(
     batch_max = random.choice((1, 1, 4))
     for subscriber in scenario.subscribers:
         network.subscribe(
-            subscriber.broker, subscriber.client, subscriber.identity, subscriber.wanted
+            subscriber.broker, subscriber.client, subscriber.identity, subscriber.filter
         )
         step_at_random(network, random, batch_max)
     network.settle(random, batch_max=batch_max)
@@ -163,7 +163,10 @@ def routes(network: Network, payload: bytes) -> dict[BrokerId, BrokerId]:
     """Return for each broker that got a notification who sent it, and check that it got one."""
     senders: dict[BrokerId, BrokerId] = {}
     for sent in network.sent:
-        if isinstance(sent.message, Routed) and sent.message.notification.payload == payload:
+        if (
+            isinstance(sent.message, NotificationMessage)
+            and sent.message.notification.payload == payload
+        ):
             assert sent.target not in senders, f"{sent.target} gets {payload!r} twice"
             senders[sent.target] = sent.source
     return senders

@@ -59,7 +59,7 @@ def assert_consistent(trace: Path, scenario: Scenario, summary: RunSummary) -> N
     for row in deliveries:
         subscriber = subscribers[row["subscription"]]
         assert row["broker"] == subscriber.broker.short
-        assert subscriber.wanted.matches(notifications[row["publisher"], row["sequence"]])
+        assert subscriber.filter.matches(notifications[row["publisher"], row["sequence"]])
     publications = {(row["publisher"], row["sequence"]): row for row in rows(trace, "publications")}
     assert len(publications) == summary.notifications
     delivered = Counter((row["publisher"], row["sequence"]) for row in deliveries)

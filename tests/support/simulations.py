@@ -62,7 +62,7 @@ class Subscribes(NamedTuple):
     """Somebody at a broker subscribes."""
 
     broker: str
-    wanted: str = "TRUE"
+    filter: str = "TRUE"
     at_ns: int = 0
 
 
@@ -126,7 +126,7 @@ def written(setup: Setup, folder: Path) -> Scenario:
             "subscription": f"s{number}",
             "client": f"c{number}",
             "broker": each.broker,
-            "filter": each.wanted,
+            "filter": each.filter,
             "subscribe_ns": each.at_ns,
         }
         for number, each in enumerate(setup.subscribers)
@@ -211,7 +211,7 @@ def wanted_deliveries(scenario: Scenario) -> list[tuple[str, int, str]]:
             batch.publishers, batch.sequences, batch.attributes, strict=True
         )
         for subscriber in scenario.subscribers
-        if subscriber.wanted.matches(attributes)
+        if subscriber.filter.matches(attributes)
     )
 
 

@@ -6,15 +6,16 @@ import pyarrow.parquet as pq
 
 from octopis.core.routing import Algorithm
 from octopis.scenario.document import RoutingOptions
-from octopis.scenario.example import Plan, write_example
+from octopis.scenario.example import write_example
 from octopis.scenario.folder import read_scenario
+from octopis.scenario.plan import ScenarioPlan
 from octopis.simulator.run import run
 from octopis.trace import Level
 
 
-def small_plan(seed: int = 1, **changes: int) -> Plan:
+def small_plan(seed: int = 1, **changes: int) -> ScenarioPlan:
     sizes = {"subscribers": 40, "publishers": 4, "notifications_each": 10, **changes}
-    return Plan(routing=RoutingOptions(Algorithm.SNR), seed=seed, **sizes)
+    return ScenarioPlan(routing=RoutingOptions(Algorithm.SNR), seed=seed, **sizes)
 
 
 def make_scenario(folder: Path, seed: int = 1, **changes: int) -> Path:

@@ -6,13 +6,13 @@ from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId, ClusterBitVector
 from octopis.core.routing.messages import (
     Flooded,
-    Hello,
     HostState,
+    HostVersions,
+    NotificationMessage,
     Refresh,
-    Routed,
-    Snapshot,
     Subscribe,
     Subscription,
+    TableSnapshot,
     Unsubscribe,
 )
 from octopis.core.wire.published import decode_published, encode_published
@@ -54,17 +54,17 @@ notifications = st.builds(
 subscriptions = st.builds(Subscription, texts, filters, counts)
 subscribes = st.builds(Subscribe, subscriptions, bit_vectors, broker_ids)
 routed = st.builds(
-    Routed, notifications, bit_vectors, st.lists(broker_ids, max_size=4).map(tuple)
-) | st.builds(Routed, notifications)
+    NotificationMessage, notifications, bit_vectors, st.lists(broker_ids, max_size=4).map(tuple)
+) | st.builds(NotificationMessage, notifications)
 messages = st.one_of(
     routed,
     subscribes,
     st.builds(Unsubscribe, texts),
-    st.lists(subscribes, max_size=5).map(lambda found: Snapshot(tuple(found))),
+    st.lists(subscribes, max_size=5).map(lambda found: TableSnapshot(tuple(found))),
     st.builds(Flooded, broker_ids, counts, counts, subscriptions | st.none(), texts | st.none()),
     st.builds(
         HostState, broker_ids, counts, counts, st.lists(subscriptions, max_size=5).map(tuple)
     ),
-    st.dictionaries(broker_ids, st.tuples(counts, counts, counts), max_size=5).map(Hello),
+    st.dictionaries(broker_ids, st.tuples(counts, counts, counts), max_size=5).map(HostVersions),
     st.builds(Refresh, broker_ids, counts),
 )

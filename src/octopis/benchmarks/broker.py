@@ -31,7 +31,7 @@ TARGETS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class BrokerFigure:
     """One measured figure."""
 
     setting: str
@@ -44,7 +44,7 @@ class Figure:
         return TARGETS.get((self.setting, self.unit))
 
 
-def run(notifications: int, seed: int) -> Iterator[Figure]:
+def run(notifications: int, seed: int) -> Iterator[BrokerFigure]:
     """Yield the figures, one setting after the other."""
     for subscriptions in (1_000, 50):
         setting = f"1 broker, {subscriptions:,} subscriptions"
@@ -52,14 +52,14 @@ def run(notifications: int, seed: int) -> Iterator[Figure]:
     setting = "3 brokers in a row, 50 subscriptions"
     yield from _throughput(setting, "line-3", 50, notifications, seed)
     rounds = min(1_000, notifications)
-    yield Figure("1 broker", _round_trip("line-1", 0, 0, 1, rounds), "ms, median round trip")
+    yield BrokerFigure("1 broker", _round_trip("line-1", 0, 0, 1, rounds), "ms, median round trip")
     longest = _round_trip("figure-3", 0, 17, 2, rounds)
-    yield Figure("figure-3's longest path", longest, "ms, median round trip")
+    yield BrokerFigure("figure-3's longest path", longest, "ms, median round trip")
 
 
 def _throughput(
     setting: str, overlay: str, subscriptions: int, notifications: int, seed: int
-) -> Iterator[Figure]:
+) -> Iterator[BrokerFigure]:
     count = len(overlay_named(overlay).brokers)
     with ExitStack() as stack:
         addresses = stack.enter_context(_overlay(overlay, processes=count))
@@ -69,8 +69,8 @@ def _throughput(
         writer.go()
         written, read = writer.hear(), reader.hear()
     seconds = read["finished"] - written["started"]
-    yield Figure(setting, (notifications + 1) / seconds, "notifications/s")
-    yield Figure(setting, read["deliveries"] / seconds, "deliveries/s")
+    yield BrokerFigure(setting, (notifications + 1) / seconds, "notifications/s")
+    yield BrokerFigure(setting, read["deliveries"] / seconds, "deliveries/s")
 
 
 def _round_trip(overlay: str, source: int, target: int, processes: int, rounds: int) -> float:

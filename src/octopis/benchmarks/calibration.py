@@ -12,7 +12,7 @@ from octopis.benchmarks.matching import in_batches, per_notification
 from octopis.core.filters.python import attr
 from octopis.core.matching import BitsetIndex
 from octopis.core.model import BrokerId, Notification, Value
-from octopis.core.routing import Algorithm, Broker, Routed, Subscription
+from octopis.core.routing import Algorithm, Broker, NotificationMessage, Subscription
 from octopis.core.routing.messages import Flooded
 from octopis.core.topology import SCOT, from_catalogue
 from octopis.report.machine import describe
@@ -61,9 +61,9 @@ def _subscription_us(workload: StockWorkload) -> float:
     filters = workload.filters(2_000)
     quotes = [Notification(each) for each in workload.notifications(BATCH)]
     start = time.perf_counter()
-    for number, wanted in enumerate(filters):
+    for number, filter_ in enumerate(filters):
         host = scot.brokers[number % len(scot.brokers)]
-        routing.tell(broker, scot, Subscription(f"s{number}", wanted), host)
+        routing.tell(broker, scot, Subscription(f"s{number}", filter_), host)
         if number % BATCH == 0:
             routing.drain(broker, broker.client_publishes("p", 0, quotes))
     return 1e6 * (time.perf_counter() - start) / len(filters)
@@ -83,7 +83,7 @@ def _identification_ns() -> float:
 
 def _split_us(broker: Broker, bids: list[BrokerId]) -> float:
     sender = next(iter(broker.link_status.statuses))
-    routed = Routed(Notification({"price": 1}), bids=tuple(bids))
+    routed = NotificationMessage(Notification({"price": 1}), bids=tuple(bids))
     seconds = []
     for _ in range(200):
         start = time.perf_counter()

@@ -19,7 +19,7 @@ from octopis.benchmarks.child import run_child
 from octopis.core.filters import Filter
 from octopis.core.filters.sql import parse_sql
 from octopis.core.filters.terms import ValueTerm
-from octopis.core.filters.tree import spread
+from octopis.core.filters.tree import to_conjunctions
 from octopis.core.filters.values import Cut
 from octopis.core.matching import BitsetIndex, LinearIndex
 from octopis.core.matching.interface import Batch
@@ -42,8 +42,8 @@ class BruteForce:
             name: np.full(len(filters), len(values), np.int32)
             for name, values in self._values.items()
         }
-        for number, wanted in enumerate(filters):
-            for name, (low, high) in bounds(wanted).items():
+        for number, filter_ in enumerate(filters):
+            for name, (low, high) in bounds(filter_).items():
                 ranks = self._values[name]
                 self._lows[name][number] = bisect_left(ranks, low)
                 self._highs[name][number] = bisect_right(ranks, high) - 1
@@ -60,9 +60,9 @@ class BruteForce:
         return answers
 
 
-def bounds(wanted: Filter) -> dict[str, tuple[Value, Value]]:
+def bounds(filter_: Filter) -> dict[str, tuple[Value, Value]]:
     """Return the first and last value of each attribute that a filter of plain ranges takes."""
-    (terms,) = spread(wanted.tree) or ()
+    (terms,) = to_conjunctions(filter_.tree) or ()
     found = {}
     for term in terms:
         assert isinstance(term, ValueTerm)
@@ -97,7 +97,7 @@ TARGETS: dict[tuple[int, str], float] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class MatchingFigure:
     """One measured figure."""
 
     subscriptions: int
@@ -112,7 +112,7 @@ class Figure:
         return TARGETS.get((self.subscriptions, self.what)) if self.structure == "index" else None
 
 
-def run(sizes: list[int], seed: int) -> Iterator[list[Figure]]:
+def run(sizes: list[int], seed: int) -> Iterator[list[MatchingFigure]]:
     """Yield the figures of each size, each measured in a process of its own.
 
     So memory is that of one size alone. An interrupt ends the process, too.
@@ -120,16 +120,16 @@ def run(sizes: list[int], seed: int) -> Iterator[list[Figure]]:
     for size in sizes:
         command = [sys.executable, "-m", __name__, str(size), str(seed)]
         printed = run_child(command, f"measuring {size:,} subscriptions")
-        yield msgspec.json.decode(printed, type=list[Figure])
+        yield msgspec.json.decode(printed, type=list[MatchingFigure])
 
 
-def measure(size: int, seed: int) -> list[Figure]:
+def measure(size: int, seed: int) -> list[MatchingFigure]:
     """Return all figures for an index of `size` subscriptions."""
     workload = StockWorkload(seed)
     filters = workload.filters(size)
     batches = in_batches(workload.notifications(BATCH * 40))
     index: BitsetIndex[int, int] = BitsetIndex()
-    entries = [(number, wanted, number % DESTINATIONS) for number, wanted in enumerate(filters)]
+    entries = [(number, filter_, number % DESTINATIONS) for number, filter_ in enumerate(filters)]
     gc.collect()
     start = time.perf_counter()
     index.add_many(entries)
@@ -137,8 +137,10 @@ def measure(size: int, seed: int) -> list[Figure]:
     built = time.perf_counter() - start
     matched = sum(len(found) for batch in batches[:5] for found in index.matches(batch))
 
-    def figure(what: str, value: float, unit: str = "us", structure: str = "index") -> Figure:
-        return Figure(size, structure, what, value, unit)
+    def figure(
+        what: str, value: float, unit: str = "us", structure: str = "index"
+    ) -> MatchingFigure:
+        return MatchingFigure(size, structure, what, value, unit)
 
     repeats = 40 if size <= 100_000 else 5
     figures = [
@@ -178,7 +180,7 @@ def measure(size: int, seed: int) -> list[Figure]:
 def _parse_time(filters: list[Filter]) -> float:
     """Return the median of microseconds to parse a filter of five terms for the first time."""
     texts = [
-        f"{wanted} AND note IS NULL" for wanted in filters if str(wanted).count("BETWEEN") == 4
+        f"{filter_} AND note IS NULL" for filter_ in filters if str(filter_).count("BETWEEN") == 4
     ]
     seconds = []
     for text in texts[:500]:

@@ -15,7 +15,7 @@ def naive_pairs(
     spark: SparkSession, notifications: DataFrame, subscribers: list[Subscriber]
 ) -> DataFrame:
     """Return the same pairs as `pipeline.truth.pairs`; all filters must be plain ranges."""
-    ranges = [bounds(each.wanted) for each in subscribers]
+    ranges = [bounds(each.filter) for each in subscribers]
     columns = {"subscription": pa.array([each.subscription for each in subscribers])}
     for field in QUOTES:
         kind = _KINDS[field.dataType.simpleString()]

@@ -30,7 +30,7 @@ from octopis.pipeline.scenarios.truth import (
 from octopis.pipeline.spark.session import open_spark
 from octopis.scenario.document import RoutingOptions
 from octopis.scenario.folder import read_scenario
-from octopis.scenario.plan import Plan
+from octopis.scenario.plan import ScenarioPlan
 from octopis.scenario.stock import daily_quotes
 from octopis.trace import Level
 
@@ -44,7 +44,7 @@ RUNS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class PipelineFigure:
     """One thing measured; the target is what we set out to reach."""
 
     what: str
@@ -54,7 +54,7 @@ class Figure:
     target: str = ""
 
 
-def run(scale: float, seed: int) -> Iterator[Figure]:
+def run(scale: float, seed: int) -> Iterator[PipelineFigure]:
     """Yield the figures one after the other, at a share of the full size."""
     with TemporaryDirectory(prefix="octopis-bench-") as parent:
         folder = Path(parent)
@@ -65,19 +65,19 @@ def run(scale: float, seed: int) -> Iterator[Figure]:
         yield _sweep(folder, scale, seed)
 
 
-def _ingest(spark: SparkSession, folder: Path, scale: float, seed: int) -> Figure:
+def _ingest(spark: SparkSession, folder: Path, scale: float, seed: int) -> PipelineFigure:
     columns = daily_quotes(seed, max(2, round(DAYS * scale)))
     names = ("date", "symbol", "open", "high", "low", "close", "volume")
     lines = map(",".join, zip(*(map(str, columns[name]) for name in names), strict=True))
     text = "\n".join([",".join(names), *lines])
     (folder / "quotes.csv").write_text(text, encoding="utf-8")
     took_s = _timed(lambda: ingest(spark, [folder / "quotes.csv"], folder / "ingested"))
-    return Figure("ingest", f"{len(columns['date']):,} rows", took_s, "s", "at most 15")
+    return PipelineFigure("ingest", f"{len(columns['date']):,} rows", took_s, "s", "at most 15")
 
 
-def _truth(spark: SparkSession, folder: Path, scale: float, seed: int) -> Iterator[Figure]:
+def _truth(spark: SparkSession, folder: Path, scale: float, seed: int) -> Iterator[PipelineFigure]:
     ingest_synthetic(spark, seed, DAYS if scale > 0.1 else 12, folder / "quotes")
-    plan = Plan(
+    plan = ScenarioPlan(
         routing=RoutingOptions(Algorithm.SNR),
         topology=from_catalogue("paper"),
         subscribers=round(SUBSCRIPTIONS * scale),
@@ -88,14 +88,18 @@ def _truth(spark: SparkSession, folder: Path, scale: float, seed: int) -> Iterat
     size = f"{plan.publishers * plan.notifications_each:,} x {plan.subscribers:,}"
     quotes = read_quotes(spark, folder / "quotes")
     took_s = _timed(lambda: build(spark, quotes, plan, folder / "s"))
-    yield Figure("workload", size, took_s, "s")
+    yield PipelineFigure("workload", size, took_s, "s")
     scenario = read_scenario(folder / "s")
     with worker_memory() as peak:
         took_s = _timed(lambda: write_truth(spark, scenario, folder / "truth"))
     whole = spark.read.parquet(str(folder / "truth" / PAIRS_TABLE)).count()
-    yield Figure("ground truth", size, took_s, "s", "at most 60")
-    yield Figure("ground truth, pairs", f"{whole:,} pairs", 1e6 * took_s / whole, "us per pair")
-    yield Figure("ground truth, Python workers together", size, peak.mb, "MB", "at most 3,000")
+    yield PipelineFigure("ground truth", size, took_s, "s", "at most 60")
+    yield PipelineFigure(
+        "ground truth, pairs", f"{whole:,} pairs", 1e6 * took_s / whole, "us per pair"
+    )
+    yield PipelineFigure(
+        "ground truth, Python workers together", size, peak.mb, "MB", "at most 3,000"
+    )
 
     # Both plans on the same tenth of the notifications, and only the pairs.
     tenth = read_notifications(spark, scenario).where(f"sequence % {NAIVE_SHARE} = 0").persist()
@@ -109,23 +113,25 @@ def _truth(spark: SparkSession, folder: Path, scale: float, seed: int) -> Iterat
     assert count == spark.read.parquet(str(folder / "naive.parquet")).count()
     tenth.unpersist()
     size = f"{count:,} pairs"
-    yield Figure("pairs by the index, a tenth", size, 1e6 * ours_s / count, "us per pair")
-    yield Figure("pairs by cross join, a tenth", size, 1e6 * naive_s / count, "us per pair")
-    yield Figure("cross join over index, both a tenth", size, naive_s / ours_s, "times")
+    yield PipelineFigure("pairs by the index, a tenth", size, 1e6 * ours_s / count, "us per pair")
+    yield PipelineFigure("pairs by cross join, a tenth", size, 1e6 * naive_s / count, "us per pair")
+    yield PipelineFigure("cross join over index, both a tenth", size, naive_s / ours_s, "times")
     ratio = (naive_s / count) / (took_s / whole)
-    yield Figure("cross join over ground truth, per pair", size, ratio, "times", "at least 10")
+    yield PipelineFigure(
+        "cross join over ground truth, per pair", size, ratio, "times", "at least 10"
+    )
 
 
-def _metrics(spark: SparkSession, folder: Path, scale: float, seed: int) -> Figure:
+def _metrics(spark: SparkSession, folder: Path, scale: float, seed: int) -> PipelineFigure:
     count = round(DELIVERIES * scale)
     trace = write_made_trace(folder / "trace", count, seed)
     took_s = _timed(lambda: write_results(spark, [trace], folder / "metrics"))
-    return Figure("metrics", f"{count:,} deliveries", took_s, "s", "at most 60")
+    return PipelineFigure("metrics", f"{count:,} deliveries", took_s, "s", "at most 60")
 
 
-def _sweep(folder: Path, scale: float, seed: int) -> Figure:
+def _sweep(folder: Path, scale: float, seed: int) -> PipelineFigure:
     plans = [
-        Plan(
+        ScenarioPlan(
             routing=RoutingOptions(Algorithm.SNR),
             name=f"run{number}",
             topology=from_catalogue("paper"),
@@ -144,7 +150,9 @@ def _sweep(folder: Path, scale: float, seed: int) -> Figure:
             spark.range(2).count()
             took_s[cores] = _timed(partial(sweep, spark, table, folder / f"sweep{cores}"))
     size = f"{RUNS} equal runs, {took_s[1]:.1f} s on 1 core, {took_s[2]:.1f} s on 2"
-    return Figure("sweep, 2 cores over 1", size, 100 * took_s[2] / took_s[1], "%", "at most 60")
+    return PipelineFigure(
+        "sweep, 2 cores over 1", size, 100 * took_s[2] / took_s[1], "%", "at most 60"
+    )
 
 
 def _timed(work: Callable[[], object]) -> float:

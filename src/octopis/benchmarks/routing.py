@@ -8,7 +8,15 @@ from statistics import median
 import numpy as np
 
 from octopis.core.model import BrokerId, ClusterBitVector, Notification
-from octopis.core.routing import Algorithm, Broker, Effect, Enqueue, Routed, Subscribe, Subscription
+from octopis.core.routing import (
+    Algorithm,
+    Broker,
+    Effect,
+    Enqueue,
+    NotificationMessage,
+    Subscribe,
+    Subscription,
+)
 from octopis.core.topology import SCOT, from_catalogue
 from octopis.scenario.stock import StockWorkload
 
@@ -39,8 +47,8 @@ def run(subscriptions: int, seed: int) -> Iterator[Rate]:
     for algorithm in (Algorithm.SNR, Algorithm.DNR):
         # All of a batch is on its queues before any of it leaves: a threshold above that.
         broker = Broker(WHO, scot, algorithm, congestion_threshold=10 * BATCH)
-        for number, (wanted, host) in enumerate(zip(filters, hosts, strict=True)):
-            tell(broker, scot, Subscription(f"s{number}", wanted), scot.brokers[host])
+        for number, (filter_, host) in enumerate(zip(filters, hosts, strict=True)):
+            tell(broker, scot, Subscription(f"s{number}", filter_), scot.brokers[host])
         yield _measure(broker, batches, "publisher's host", None)
         yield _measure(broker, batches, "on the way", scot.primary_neighbours(WHO)[0])
         if algorithm is Algorithm.DNR:
@@ -54,7 +62,7 @@ def tell(broker: Broker, scot: SCOT, subscription: Subscription, host: BrokerId)
     cbv_s = ClusterBitVector.of([host.cluster])
     if host == broker.id:
         effects = broker.client_subscribes(
-            f"client of {subscription.id}", 0, subscription.id, subscription.wanted
+            f"client of {subscription.id}", 0, subscription.id, subscription.filter
         )
     else:
         if host.cluster == broker.id.cluster:
@@ -72,7 +80,7 @@ def _measure(
     seconds = []
     before = broker.counters.notification_ims
     for batch in batches:
-        routed = [Routed(notification) for notification in batch]
+        routed = [NotificationMessage(notification) for notification in batch]
         start = time.perf_counter()
         if sender is None:
             effects = broker.client_publishes("publisher", 0, batch)

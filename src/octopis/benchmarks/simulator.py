@@ -15,18 +15,19 @@ from octopis.core.topology import NamedTopology, from_catalogue
 from octopis.core.topology.planner import grow
 from octopis.report.machine import memory_peak_mb
 from octopis.scenario.document import RoutingOptions
-from octopis.scenario.example import Plan, write_example
+from octopis.scenario.example import write_example
 from octopis.scenario.folder import read_scenario
+from octopis.scenario.plan import ScenarioPlan
 from octopis.simulator.run import run as run_scenario
 from octopis.trace import Level
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class SimulatorCase:
     """A scenario to run; targets are what we set out to reach, at most."""
 
     name: str
-    plan: Plan
+    plan: ScenarioPlan
     level: Level
     seconds_target: float | None = None
     memory_mb_target: float | None = None
@@ -48,7 +49,7 @@ class Figures:
         return self.ims / self.run_s
 
 
-def cases(seed: int, *, large: bool) -> list[Case]:
+def cases(seed: int, *, large: bool) -> list[SimulatorCase]:
     """Return what is measured; `large` adds an overlay of 2,000 brokers."""
     found = [
         _on_paper_overlay("snr, deliveries", Algorithm.SNR, Level.DELIVERIES, 1_000, seed),
@@ -58,7 +59,7 @@ def cases(seed: int, *, large: bool) -> list[Case]:
     ]
     if large:
         topology = NamedTopology("large", "", grow(2_000, clusters=20))
-        plan = Plan(
+        plan = ScenarioPlan(
             routing=RoutingOptions(Algorithm.SNR),
             topology=topology,
             subscribers=20_000,
@@ -66,12 +67,14 @@ def cases(seed: int, *, large: bool) -> list[Case]:
             notifications_each=50,
             seed=seed,
         )
-        found.append(Case("2,000 brokers, snr, deliveries", plan, Level.DELIVERIES, 300))
+        found.append(SimulatorCase("2,000 brokers, snr, deliveries", plan, Level.DELIVERIES, 300))
     return found
 
 
-def _on_paper_overlay(name: str, algorithm: Algorithm, level: Level, each: int, seed: int) -> Case:
-    plan = Plan(
+def _on_paper_overlay(
+    name: str, algorithm: Algorithm, level: Level, each: int, seed: int
+) -> SimulatorCase:
+    plan = ScenarioPlan(
         routing=RoutingOptions(algorithm),
         topology=from_catalogue("paper"),
         subscribers=10_000,
@@ -80,10 +83,10 @@ def _on_paper_overlay(name: str, algorithm: Algorithm, level: Level, each: int, 
         seed=seed,
     )
     targets = (60.0, 3_000.0) if each == 1_000 else (None, None)
-    return Case(f"S_e, {name}", plan, level, *targets)
+    return SimulatorCase(f"S_e, {name}", plan, level, *targets)
 
 
-def run(wanted: list[Case]) -> Iterator[Figures]:
+def run(wanted: list[SimulatorCase]) -> Iterator[Figures]:
     """Yield the figures of each case, each measured in a process of its own."""
     for case in wanted:
         with TemporaryDirectory() as parent:

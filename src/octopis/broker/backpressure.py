@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from octopis.broker.link import Link
+from octopis.broker.link import NeighbourLink
 from octopis.broker.settings import OverlayConfiguration
 from octopis.core.model import BrokerId
 from octopis.core.wire.control import Notice
@@ -103,7 +103,7 @@ class Congestion:
         self,
         broker: BrokerId,
         overlay: OverlayConfiguration,
-        links: Mapping[BrokerId, Link],
+        links: Mapping[BrokerId, NeighbourLink],
         first_number: int,
         changed: Callable[[], None],
     ) -> None:

@@ -15,7 +15,7 @@ from octopis.broker.connection import LogLimit
 from octopis.broker.dialler import Dialler
 from octopis.broker.initial_sync import InitialSync
 from octopis.broker.intake import BATCH_MAX, Intake
-from octopis.broker.link import Link
+from octopis.broker.link import NeighbourLink
 from octopis.broker.reception import Reception, dials
 from octopis.broker.recording import Recording
 from octopis.broker.session import ClientSession
@@ -32,7 +32,7 @@ from octopis.core.routing import (
     Effect,
     Enqueue,
     Message,
-    Routed,
+    NotificationMessage,
 )
 from octopis.core.wire.client import SubscribeRequest, UnsubscribeRequest
 from octopis.core.wire.control import Notice
@@ -68,7 +68,8 @@ class LiveBroker:
             links_up=False,
         )
         self.links = {
-            neighbour: Link(self, neighbour) for neighbour in overlay.scot.neighbours(broker)
+            neighbour: NeighbourLink(self, neighbour)
+            for neighbour in overlay.scot.neighbours(broker)
         }
         self.clients: dict[str, ClientSession] = {}
         # Numbers go on rising after a restart, as long as the machine's clock does.
@@ -88,7 +89,7 @@ class LiveBroker:
             self, batch_max=self._batch_max, bytes_max=overlay.limits.frame_max // 2
         )
         self._reception = Reception(self)
-        self._dirty: dict[Link | ClientSession, None] = {}
+        self._dirty: dict[NeighbourLink | ClientSession, None] = {}
         self._server: asyncio.Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._recording = recording or Recording()
@@ -260,11 +261,11 @@ class LiveBroker:
             session.answer(number, InvalidSubscription(reason, request.id))
             return
         try:
-            wanted = parse_filter(request.wanted, request.dialect)
+            filter_ = parse_filter(request.filter, request.dialect)
         except (InvalidFilter, InvalidConfiguration) as failure:
             session.answer(number, failure)
             return
-        effects = self.core.client_subscribes(client, number, request.id, wanted, request.epoch)
+        effects = self.core.client_subscribes(client, number, request.id, filter_, request.epoch)
         if not any(isinstance(effect, Answer) and effect.error for effect in effects):
             if request.id not in session.numbers:
                 self._recording.subscribed(client, request.id, self.core)
@@ -289,7 +290,7 @@ class LiveBroker:
         """Take in what a neighbour has sent."""
         self._moved_at = self._loop.time()
         step = len(messages)
-        if any(isinstance(message, Routed) and message.cbv_p for message in messages):
+        if any(isinstance(message, NotificationMessage) and message.cbv_p for message in messages):
             step = self._batch_max
         for start in range(0, len(messages), step):
             part = messages[start : start + step]

@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from octopis.broker.connection import Connection
-from octopis.broker.link import Link, LinkHome
+from octopis.broker.link import LinkHome, NeighbourLink
 from octopis.client.address import Address, Backoff
 from octopis.core.wire.frames import Frame
 from octopis.core.wire.greeting import BrokerHello, decode_answer, encode_hello, overlay_digest
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 class Dialler:
     """Keeps one link connected, and is the connection's Peer while the greeting lasts."""
 
-    def __init__(self, home: LinkHome, link: Link, address: Address) -> None:
+    def __init__(self, home: LinkHome, link: NeighbourLink, address: Address) -> None:
         self.name = str(link.neighbour)
         self._home = home
         self._link = link

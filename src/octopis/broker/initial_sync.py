@@ -1,13 +1,13 @@
 """Whether a broker that has just started knows what its neighbours know.
 
-Under SNR and DNR each neighbour begins with a Snapshot. Under BID it begins with a Hello, and then
-the hosts that the Hello names flood their subscriptions anew.
+Under SNR and DNR each neighbour begins with a TableSnapshot. Under BID it begins with a
+HostVersions, and then the hosts that it names flood their subscriptions anew.
 """
 
 from collections.abc import Iterable
 
 from octopis.core.model import BrokerId
-from octopis.core.routing.messages import Hello, HostState, Message, Snapshot
+from octopis.core.routing.messages import HostState, HostVersions, Message, TableSnapshot
 
 
 class InitialSync:
@@ -32,9 +32,9 @@ class InitialSync:
     def arrived(self, link: BrokerId, messages: Iterable[Message]) -> None:
         """Take in what a neighbour has said."""
         for message in messages:
-            if isinstance(message, Snapshot):
+            if isinstance(message, TableSnapshot):
                 self._silent.discard(link)
-            elif isinstance(message, Hello):
+            elif isinstance(message, HostVersions):
                 self._silent.discard(link)
                 self._want(message)
             elif isinstance(message, HostState):
@@ -42,7 +42,7 @@ class InitialSync:
                 if self._wanted.get(message.host, message.generation + 1) <= message.generation:
                     del self._wanted[message.host]
 
-    def _want(self, hello: Hello) -> None:
+    def _want(self, hello: HostVersions) -> None:
         for host, (generation, sequence, _) in hello.known.items():
             least = max(1, generation)
             if (

@@ -9,18 +9,18 @@ from octopis.broker.connection import WRITE_BYTES, Connection, LogLimit
 from octopis.broker.queue import OutputQueue, Shaper
 from octopis.broker.settings import LinkPolicy, OverlayConfiguration
 from octopis.core.model import BrokerId
-from octopis.core.routing import Algorithm, Message, Routed
+from octopis.core.routing import Algorithm, Message, NotificationMessage
 from octopis.core.routing.messages import (
     Flooded,
-    Hello,
     HostState,
+    HostVersions,
     Refresh,
-    Snapshot,
     Subscribe,
+    TableSnapshot,
     Unsubscribe,
 )
 from octopis.core.wire.control import Goodbye, Notice, Ping, Pong, encode_control
-from octopis.core.wire.frames import Frame, Kind
+from octopis.core.wire.frames import Frame, FrameKind
 from octopis.core.wire.link import LinkDecoder, encode_message, frames_of
 from octopis.errors import ProtocolError
 
@@ -29,9 +29,9 @@ SYSTEM_BUFFER_BYTES = 256 * 1024
 
 _log = logging.getLogger(__name__)
 _SPOKEN = {
-    Algorithm.SNR: (Routed, Subscribe, Unsubscribe, Snapshot),
-    Algorithm.DNR: (Routed, Subscribe, Unsubscribe, Snapshot),
-    Algorithm.BID: (Routed, Flooded, HostState, Hello, Refresh),
+    Algorithm.SNR: (NotificationMessage, Subscribe, Unsubscribe, TableSnapshot),
+    Algorithm.DNR: (NotificationMessage, Subscribe, Unsubscribe, TableSnapshot),
+    Algorithm.BID: (NotificationMessage, Flooded, HostState, HostVersions, Refresh),
 }
 
 
@@ -64,7 +64,7 @@ class LinkHome(Protocol):
         """A queue has passed its high-water mark, or come back."""
 
 
-class Link:
+class NeighbourLink:
     """One end of a link. It is a connection's Peer while the connection stands."""
 
     def __init__(self, home: LinkHome, neighbour: BrokerId) -> None:
@@ -141,7 +141,7 @@ class Link:
         for frame in frames:
             said = self._decoder.decode(frame)
             if isinstance(said, list):
-                if frame.kind != Kind.ROUTED:
+                if frame.kind != FrameKind.NOTIFICATIONS:
                     self._check(said)
                 messages += said
             elif isinstance(said, Ping):
@@ -224,7 +224,7 @@ class Link:
         for message in messages:
             if not isinstance(message, _SPOKEN[algorithm]):
                 raise ProtocolError(f"{type(message).__name__} is not spoken under {algorithm}")
-            if isinstance(message, Routed) and message.cbv_p & ~others:
+            if isinstance(message, NotificationMessage) and message.cbv_p & ~others:
                 raise ProtocolError(f"{message.cbv_p} names clusters that cannot be pending here")
 
     def _tell_congestion(self) -> None:

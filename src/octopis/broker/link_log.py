@@ -7,7 +7,7 @@ from typing import Any
 
 from octopis.broker.settings import LinkPolicy
 from octopis.core.model import BrokerId
-from octopis.core.routing import Algorithm, Message, Reason, Routed
+from octopis.core.routing import Algorithm, Message, NotificationMessage, Reason
 from octopis.core.routing.messages import Flooded, Subscribe, Unsubscribe
 from octopis.core.wire.published import Published
 
@@ -94,7 +94,7 @@ class LinkLog:
     def _about(self, message: Message, reason: Reason) -> Row:
         """Return message kind, publisher, sequence, subscription, CBV_p and identifications."""
         kind = _KINDS.get(reason, _NOTIFICATION)
-        if isinstance(message, Routed):
+        if isinstance(message, NotificationMessage):
             notification = message.notification
             assert isinstance(notification, Published), "only what came over the wire is sent on"
             cbv_p = message.cbv_p.bits(self._clusters) if message.cbv_p else None

@@ -13,10 +13,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from octopis.broker.settings import QueueBounds, Shape
-from octopis.core.wire.frames import Kind
+from octopis.core.wire.frames import FrameKind
 from octopis.core.wire.link import Encoded
 
-_DROPPABLE = frozenset((Kind.ROUTED, Kind.HEADED, Kind.DELIVER))
+_DROPPABLE = frozenset(
+    (FrameKind.NOTIFICATIONS, FrameKind.NOTIFICATIONS_WITH_TARGETS, FrameKind.DELIVER)
+)
 
 
 class OutputQueue:

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from octopis.broker.connection import Connection
-from octopis.broker.link import Link, LinkHome
+from octopis.broker.link import LinkHome, NeighbourLink
 from octopis.broker.session import ClientSession, SessionHome
 from octopis.core.model import BrokerId
 from octopis.core.wire.frames import Frame
@@ -22,7 +22,7 @@ from octopis.errors import ConnectionFailed, OctopisError
 class Host(LinkHome, SessionHome, Protocol):
     """The broker that people come to."""
 
-    links: dict[BrokerId, Link]
+    links: dict[BrokerId, NeighbourLink]
 
     def client_arrived(self, session: ClientSession) -> None:
         """A client has come."""

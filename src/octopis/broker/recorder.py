@@ -16,7 +16,7 @@ from octopis.broker.tracing import Tracing
 from octopis.core.model import BrokerId, Notification
 from octopis.core.routing import Broker, Message, Reason
 from octopis.core.routing.link_status import LinkStatus
-from octopis.core.routing.messages import Flooded, HostState, Snapshot, Subscribe
+from octopis.core.routing.messages import Flooded, HostState, Subscribe, TableSnapshot
 from octopis.core.wire.published import Published
 from octopis.trace import RunSummary
 from octopis.trace.summary import QueueBound
@@ -58,7 +58,7 @@ class ClientLog:
         return [self._waiting.popleft() for _ in range(count)]
 
 
-class Recorder(Recording):
+class TraceRecorder(Recording):
     """Writes down what one broker does."""
 
     def __init__(self, broker: BrokerId, overlay: OverlayConfiguration, tracing: Tracing) -> None:
@@ -115,7 +115,7 @@ class Recorder(Recording):
         for message in messages:
             if isinstance(message, Subscribe):
                 named.append(message.subscription.id)
-            elif isinstance(message, Snapshot):
+            elif isinstance(message, TableSnapshot):
                 named += [each.subscription.id for each in message.subscriptions]
             elif isinstance(message, Flooded) and message.added is not None:
                 named.append(message.added.id)

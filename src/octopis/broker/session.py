@@ -22,7 +22,7 @@ from octopis.core.wire.client import (
     encode_gap,
 )
 from octopis.core.wire.control import Goodbye, Ping, Pong, Status, StatusRequest, encode_control
-from octopis.core.wire.frames import Frame, Kind, encode_items
+from octopis.core.wire.frames import Frame, FrameKind, encode_items
 from octopis.core.wire.greeting import ClientHello
 from octopis.core.wire.link import Encoded
 from octopis.core.wire.published import Published
@@ -154,7 +154,7 @@ class ClientSession:
         if self.log is not None:
             self.log.queued(notification, subscriptions)
         numbers = list(map(self.numbers.__getitem__, subscriptions))
-        self._fresh.append((Kind.DELIVER, encode_delivery(numbers, notification.encoded)))
+        self._fresh.append((FrameKind.DELIVER, encode_delivery(numbers, notification.encoded)))
 
     def answer(self, request: int, error: OctopisError | None = None) -> None:
         """Answer a request; `pump` then lets it go."""
@@ -175,7 +175,7 @@ class ClientSession:
             connection.write(b"".join(self._replies))
             self._replies = []
         if self._answers and connection.is_writable:
-            connection.write(encode_items(Kind.ANSWERS, self._answers))
+            connection.write(encode_items(FrameKind.ANSWERS, self._answers))
             self._answers = []
         while connection.is_writable and self.queue:
             credit = self._consumed + self._window - self._sent
@@ -189,7 +189,7 @@ class ClientSession:
             self._sent += len(batch)
             if self.log is not None:
                 self.log.left(len(batch))
-            connection.write(encode_items(Kind.DELIVER, [item for _, item in batch]))
+            connection.write(encode_items(FrameKind.DELIVER, [item for _, item in batch]))
         self._tell_congestion()
 
     def look_after(self, now: float) -> None:

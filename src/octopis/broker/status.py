@@ -6,7 +6,7 @@ from typing import Protocol
 
 from octopis.broker.backpressure import Congestion
 from octopis.broker.intake import Intake
-from octopis.broker.link import Link
+from octopis.broker.link import NeighbourLink
 from octopis.broker.session import ClientSession
 from octopis.broker.settings import OverlayConfiguration
 from octopis.core.model import BrokerId
@@ -19,7 +19,7 @@ class Watched(Protocol):
     id: BrokerId
     overlay: OverlayConfiguration
     core: Broker
-    links: dict[BrokerId, Link]
+    links: dict[BrokerId, NeighbourLink]
     clients: dict[str, ClientSession]
     congestion: Congestion
     intake: Intake
@@ -60,7 +60,7 @@ def status_of(broker: Watched) -> dict[str, object]:
     }
 
 
-def _link(broker: Watched, link: Link) -> dict[str, object]:
+def _link(broker: Watched, link: NeighbourLink) -> dict[str, object]:
     status = broker.core.link_status[link.neighbour]
     return {
         "kind": broker.overlay.scot.link_kind(broker.id, link.neighbour).value,

@@ -20,10 +20,10 @@ from octopis.cli import options, output
 from octopis.errors import OperationFailed
 from octopis.evaluation.agenda import Progress, Told
 from octopis.evaluation.evaluate import Evaluation, check_quotes
-from octopis.evaluation.experiments import Size
+from octopis.evaluation.experiments import EvaluationSize
 from octopis.evaluation.folders import Request, claim_folder
 from octopis.evaluation.report import VERDICTS, Report, failed
-from octopis.evaluation.tables import shown, spread
+from octopis.evaluation.tables import shown, value_over_seeds
 from octopis.pipeline.spark.session import open_spark
 from octopis.scenario.costs import Profile
 from octopis.version import __version__
@@ -95,7 +95,7 @@ def print_report(report: Report, page: Path) -> None:
                 each.claim.unit,
                 "" if each.claim.paper is None else f"{each.claim.paper:g}",
                 shown(each.ours, each.claim.unit),
-                spread(each),
+                value_over_seeds(each),
                 VERDICTS[each.verdict][1],
             )
             for each in report.outcomes
@@ -142,7 +142,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - each is an option of the command
     costs = options.load_profile(profile)
     request = Request(
         version=__version__,
-        size=Size.FULL if full else Size.QUICK,
+        size=EvaluationSize.FULL if full else EvaluationSize.QUICK,
         seeds=seeds,
         profile=profile,
         costs=costs.costs,

@@ -10,9 +10,9 @@ from rich.tree import Tree
 
 from octopis.cli import output
 from octopis.cli.notifications import parse_attributes
-from octopis.core.filters import DIALECTS, Explanation, Filter, covers, explain, parse_filter
+from octopis.core.filters import DIALECTS, Filter, FilterExplanation, covers, explain, parse_filter
 from octopis.core.filters import print_filter as print_in
-from octopis.core.filters.tree import spread, terms_of
+from octopis.core.filters.tree import terms_of, to_conjunctions
 
 app = typer.Typer(help="Subscriptions: check, explain, covers, convert.", no_args_is_help=True)
 
@@ -29,11 +29,11 @@ def check(
     text: FilterArgument, dialect: DialectOption = "sql", as_json: output.JsonFlag = False
 ) -> None:
     """Say whether a filter is right, and what OctopiS makes of it."""
-    wanted = _read(text, dialect)
-    conjunctions = spread(wanted.tree)
+    filter_ = _read(text, dialect)
+    conjunctions = to_conjunctions(filter_.tree)
     facts = {
-        "filter": str(wanted),
-        "terms": terms_of(wanted.tree),
+        "filter": str(filter_),
+        "terms": terms_of(filter_.tree),
         "conjunctions": None if conjunctions is None else len(conjunctions),
     }
     if as_json:
@@ -57,8 +57,8 @@ def explain_match(
     as_json: output.JsonFlag = False,
 ) -> None:
     """Say why a filter matches a notification or not: TRUE, FALSE or UNKNOWN for each term."""
-    wanted = _read(text, dialect)
-    explanation = explain(wanted, parse_attributes(attributes).attributes)
+    filter_ = _read(text, dialect)
+    explanation = explain(filter_, parse_attributes(attributes).attributes)
     matches = explanation.truth == "TRUE"
     if as_json:
         output.print_json({"matches": matches, "explanation": msgspec.to_builtins(explanation)})
@@ -101,7 +101,7 @@ def _read(text: str, dialect: str) -> Filter:
     return parse_filter(sys.stdin.read().strip() if text == "-" else text, dialect)
 
 
-def _tree(explanation: Explanation) -> Tree:
+def _tree(explanation: FilterExplanation) -> Tree:
     colour = _COLOURS[explanation.truth]
     line = f"[{colour}]{explanation.truth:<7}[/{colour}] {escape(explanation.condition)}"
     branch = Tree(f"{line}  [dim]({escape(explanation.reason)})[/dim]")

@@ -25,7 +25,7 @@ from octopis.core.model import Notification, Value
 from octopis.core.toml import decode
 from octopis.core.topology import SCOT, NamedTopology
 from octopis.errors import InvalidConfiguration, InvalidFilter, InvalidInput, InvalidSubscription
-from octopis.explain.question import Direction, Question, Subscriber
+from octopis.explain.question import AskedSubscriber, Direction, Question
 
 # Clusters come last in brokers, and neither part has a comma: so nothing here can be misread.
 _BROKER = r"\s*(B\s*\([^()]*\)|[^,]*,\s*[^,:>=\s]*?)\s*"
@@ -81,16 +81,16 @@ def from_file(path: Path) -> tuple[NamedTopology, Question]:
         raise InvalidConfiguration(f"{path}: {failure}") from failure
 
 
-def _subscriber(scot: SCOT, text: str) -> Subscriber:
+def _subscriber(scot: SCOT, text: str) -> AskedSubscriber:
     found = _SUBSCRIBER.fullmatch(text)
     if found is None or not found[1].strip():
         raise InvalidSubscription(
             f'write a subscriber as name=broker:filter, such as "S1=c,0:price > 10", not {text!r}',
             text,
         )
-    name, broker, wanted = found[1].strip(), found[2], (found[3] or "TRUE").strip()
+    name, broker, filter_ = found[1].strip(), found[2], (found[3] or "TRUE").strip()
     try:
-        return Subscriber(name, scot.broker(broker), parse_filter(wanted))
+        return AskedSubscriber(name, scot.broker(broker), parse_filter(filter_))
     except InvalidFilter as failure:
         raise InvalidSubscription(f"the filter of {name}: {failure}", name) from failure
 

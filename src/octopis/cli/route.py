@@ -23,12 +23,12 @@ from octopis.core.topology import NamedTopology
 from octopis.errors import InvalidConfiguration
 from octopis.explain.case_table import COLUMNS, rows
 from octopis.explain.explainer import explain
-from octopis.explain.explanation import Explanation, Hop, as_document
+from octopis.explain.explanation import Hop, RouteExplanation, as_document
 from octopis.explain.pictures import draw_cases, draw_explanation
 from octopis.explain.question import Question
 
 
-def print_paths(explanation: Explanation) -> None:
+def print_paths(explanation: RouteExplanation) -> None:
     """Print the way of the notification, hop by hop."""
     question = explanation.question
     attributes = question.notification.attributes.items()
@@ -46,7 +46,7 @@ def print_paths(explanation: Explanation) -> None:
     output.say("")
 
 
-def print_totals(explanations: Sequence[Explanation]) -> None:
+def print_totals(explanations: Sequence[RouteExplanation]) -> None:
     """Print IMs, cases and lengths of paths, one column for each algorithm."""
     columns = ["", *(each.algorithm.value.upper() for each in explanations)]
     lines = [
@@ -60,7 +60,7 @@ def print_totals(explanations: Sequence[Explanation]) -> None:
     output.print_table("Totals", columns, lines)
 
 
-def _line(explanation: Explanation, hop: Hop) -> str:
+def _line(explanation: RouteExplanation, hop: Hop) -> str:
     line = f"{hop.kind.value} to [bold]{escape(str(hop.target))}[/bold]"
     if hop.overloaded:
         line += " [yellow](overloaded)[/yellow]"
@@ -75,13 +75,13 @@ def _reached(names: Sequence[str]) -> str:
     return f" [green]=> {escape(', '.join(names))}[/green]" if names else ""
 
 
-def _sum(explanation: Explanation) -> str:
+def _sum(explanation: RouteExplanation) -> str:
     cases = f", {_cases(explanation)}" if explanation.cases else ""
     reached = f"{len(explanation.paths)} of {len(explanation.question.subscribers)} subscribers"
     return f"{explanation.ims} IMs{cases}, {reached} reached"
 
 
-def _cases(explanation: Explanation) -> str:
+def _cases(explanation: RouteExplanation) -> str:
     return ", ".join(f"case {name} x{count}" for name, count in explanation.cases.items())
 
 
@@ -210,12 +210,14 @@ def _answer(
         _draw(topology, answer, [_named(path, answer, answers) for path in pictures or ()], as_json)
 
 
-def _draw(topology: NamedTopology, answer: Explanation, paths: list[Path], as_json: bool) -> None:
+def _draw(
+    topology: NamedTopology, answer: RouteExplanation, paths: list[Path], as_json: bool
+) -> None:
     write_figure(draw_explanation(answer, topology.name), paths)
     _say_written(paths, as_json)
 
 
-def _named(path: Path, answer: Explanation, answers: list[Explanation]) -> Path:
+def _named(path: Path, answer: RouteExplanation, answers: list[RouteExplanation]) -> Path:
     """Return the picture's path, with the algorithm in its name where there are several."""
     if len(answers) == 1:
         return path

@@ -29,8 +29,9 @@ from octopis.cli.topology import load
 from octopis.core.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
 from octopis.errors import InvalidConfiguration, LawViolated
 from octopis.scenario.document import CutLink, QueueOptions, RoutingOptions, SlowLink
-from octopis.scenario.example import Plan, write_example
+from octopis.scenario.example import write_example
 from octopis.scenario.folder import Scenario, read_scenario
+from octopis.scenario.plan import ScenarioPlan
 from octopis.simulator.ledger import Progress as Told
 from octopis.simulator.replay import moments_before, read_evidence
 from octopis.simulator.run import run
@@ -161,7 +162,7 @@ def example(  # noqa: PLR0913, PLR0917 - each is an option of the command
     seed: options.Seed = 1,
 ) -> None:
     """Write a scenario of stock quotes: subscribers of 2% of them, placed at random."""
-    plan = Plan(
+    plan = ScenarioPlan(
         routing=RoutingOptions(algorithm, congestion_threshold, window_ms),
         name=out.resolve().name,
         topology=load(topology),

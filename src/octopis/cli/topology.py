@@ -12,7 +12,7 @@ from octopis.core.model import BrokerId
 from octopis.core.topology import (
     SCOT,
     NamedTopology,
-    Plan,
+    OverlayPlan,
     catalogue_names,
     format_topology,
     from_catalogue,
@@ -142,7 +142,7 @@ def plan_topology(  # noqa: PLR0913, PLR0917 - each is an option of the command
     if as_json:
         output.print_json({"name": topology.name, "plan": asdict(plan(topology.scot))})
         return
-    print_plan(f"Plan of {topology.name}", plan(topology.scot))
+    print_plan(f"OverlayPlan of {topology.name}", plan(topology.scot))
     if out is not None:
         output.say(f"wrote {out}")
 
@@ -174,7 +174,7 @@ def load(name: str) -> NamedTopology:
         raise InvalidConfiguration(f"{path}: {failure}") from failure
 
 
-def print_plan(title: str, facts: Plan) -> None:
+def print_plan(title: str, facts: OverlayPlan) -> None:
     """Print a plan for people."""
     values = asdict(facts)
     output.print_facts(title, [(label, values[field]) for field, label in PLAN_LABELS.items()])

@@ -17,7 +17,7 @@ from octopis.pipeline.scenarios import truth as ground_truth
 from octopis.pipeline.scenarios.build import BuildReport, build
 from octopis.scenario.document import QueueOptions, RoutingOptions
 from octopis.scenario.folder import read_scenario
-from octopis.scenario.plan import Plan
+from octopis.scenario.plan import ScenarioPlan
 
 app = typer.Typer(
     help="From quotes to scenarios, on Spark: ingest, build, truth.", no_args_is_help=True
@@ -86,7 +86,7 @@ def build_scenario(  # noqa: PLR0913, PLR0917 - each is an option of the command
     as_json: output.JsonFlag = False,
 ) -> None:
     """Make a scenario: subscriptions from the quotes' quantiles, publishers, placement."""
-    plan = Plan(
+    plan = ScenarioPlan(
         routing=RoutingOptions(algorithm, congestion_threshold, window_ms),
         name=out.name,
         topology=load(topology),

@@ -143,12 +143,12 @@ class Client:
         no sense.
         """
         assert filters, "a stream needs at least one filter"
-        wanted = [
+        asked = [
             each if isinstance(each, Filter) else parse_filter(each, dialect) for each in filters
         ]
-        numbered = {next(self._numbers): each for each in wanted}
+        numbered = {next(self._numbers): each for each in asked}
         ids = [f"{self.id}/{number}" for number in numbered] if names is None else names
-        named = dict(zip(numbered, zip(ids, wanted, strict=True), strict=True))
+        named = dict(zip(numbered, zip(ids, asked, strict=True), strict=True))
         return Notifications(self, named, on_gap)
 
     async def open_stream(self, stream: Notifications) -> None:
@@ -313,9 +313,9 @@ def connect(address: str, **options: Any) -> Client:
     return Client(address, **options)
 
 
-def _subscribe_frame(number: int, name: str, wanted: Filter, epoch: int) -> Callable[[int], bytes]:
+def _subscribe_frame(number: int, name: str, filter_: Filter, epoch: int) -> Callable[[int], bytes]:
     return lambda request: encode_request(
-        SubscribeRequest(request, number, name, str(wanted), "sql", epoch)
+        SubscribeRequest(request, number, name, str(filter_), "sql", epoch)
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from octopis.core.routing import Algorithm
-from octopis.demo.deliveries import Verdict
+from octopis.demo.deliveries import RoundVerdict
 from octopis.demo.rounds import Round
 from octopis.errors import DeliveriesWrong
 from octopis.report.style import LOOKS
@@ -33,7 +33,7 @@ class Compared:
     """One round, measured and checked."""
 
     algorithm: Algorithm
-    verdict: Verdict
+    verdict: RoundVerdict
     subscription_ims: int
     notification_ims: int
     longest_queue: int
@@ -85,7 +85,7 @@ class Compared:
         }
 
 
-def compared(rounds: Sequence[Round], verdicts: Mapping[Algorithm, Verdict]) -> list[Compared]:
+def compared(rounds: Sequence[Round], verdicts: Mapping[Algorithm, RoundVerdict]) -> list[Compared]:
     """Return the rounds with what the ground truth says of them."""
     return [
         Compared(

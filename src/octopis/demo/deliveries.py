@@ -31,7 +31,7 @@ DELIVERIES = pa.schema(
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RoundVerdict:
     """How the deliveries of one round compare with what was due."""
 
     due: int
@@ -60,7 +60,7 @@ def write_deliveries(rounds: Sequence[Round], path: Path) -> None:
 
 def check_deliveries(
     spark: SparkSession, scenario: Scenario, path: Path, algorithms: Iterable[Algorithm]
-) -> dict[Algorithm, Verdict]:
+) -> dict[Algorithm, RoundVerdict]:
     """Return how the deliveries of each algorithm in the file compare with the ground truth."""
     deliveries = spark.read.parquet(str(path.absolute()))
     pairs = true_pairs(spark, scenario)
@@ -82,9 +82,9 @@ def check_deliveries(
     return {Algorithm(row["run"]): _verdict(row) for row in joined.collect()}
 
 
-def _verdict(row: Row) -> Verdict:
+def _verdict(row: Row) -> RoundVerdict:
     median_ns, p99_ns = row["notification_delay_p50_ns"], row["notification_delay_p99_ns"]
-    return Verdict(
+    return RoundVerdict(
         int(row["due"]),
         int(row["delivered"]),
         int(row[LOST]),

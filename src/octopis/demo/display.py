@@ -13,7 +13,7 @@ from octopis.core.routing import Algorithm
 from octopis.core.topology import SCOT
 from octopis.demo.comparison import FACTS, MUST_BE_NONE, Compared, shown_cases
 from octopis.demo.texts import IDEAS, TITLES
-from octopis.demo.watching import BrokerView, Snapshot
+from octopis.demo.watching import BrokerView, OverlayMoment
 from octopis.demo.workload import SlowedLink
 from octopis.report.style import LOOKS
 
@@ -38,7 +38,7 @@ class Scene:
     due: int
 
 
-def render(scene: Scene, seen: Sequence[Snapshot]) -> RenderableType:
+def render(scene: Scene, seen: Sequence[OverlayMoment]) -> RenderableType:
     """Return the picture after the latest of the snapshots."""
     look = LOOKS[scene.algorithm]
     title = Text.assemble(
@@ -57,7 +57,7 @@ def render(scene: Scene, seen: Sequence[Snapshot]) -> RenderableType:
     )
 
 
-def _grid(scene: Scene, now: Snapshot) -> Table:
+def _grid(scene: Scene, now: OverlayMoment) -> Table:
     """Regions down, clusters across: aCOLs stay in a column, iCOLs stay in a row."""
     table = Table(box=None, padding=(0, 1), expand=True)
     table.add_column("region", style="bold", no_wrap=True, width=6)
@@ -69,7 +69,7 @@ def _grid(scene: Scene, now: Snapshot) -> Table:
     return table
 
 
-def _cell(scene: Scene, now: Snapshot, broker: str) -> Text:
+def _cell(scene: Scene, now: OverlayMoment, broker: str) -> Text:
     view = now.brokers[broker]
     mark = " "
     if broker == scene.link.source.short:
@@ -85,7 +85,7 @@ def _cell(scene: Scene, now: Snapshot, broker: str) -> Text:
     )
 
 
-def _facts(scene: Scene, seen: Sequence[Snapshot]) -> Table:
+def _facts(scene: Scene, seen: Sequence[OverlayMoment]) -> Table:
     now = seen[-1]
     table = Table(box=None, show_header=False, padding=(0, 1), expand=True)
     table.add_column(style="cyan", no_wrap=True, width=13)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from octopis.broker.settings import OverlayConfiguration, Shape
 from octopis.core.routing import Algorithm
 from octopis.core.topology import NamedTopology
-from octopis.demo.watching import Snapshot, Watcher
+from octopis.demo.watching import OverlayMoment, Watcher
 from octopis.demo.workload import SPEED, SlowedLink, direction
 from octopis.errors import OperationFailed
 from octopis.overlay.player import Play, Played
@@ -82,7 +82,7 @@ class Round:
 
     algorithm: Algorithm
     played: Played
-    snapshots: list[Snapshot]
+    snapshots: list[OverlayMoment]
     longest_queue: int
     longest_link: str
     over_slowed: int
@@ -109,7 +109,7 @@ async def play_round(
     link: SlowedLink,
     algorithm: Algorithm,
     folder: Path,
-    told: Callable[[Snapshot], None] = lambda _: None,
+    told: Callable[[OverlayMoment], None] = lambda _: None,
 ) -> Round:
     """Start an overlay, play the scenario through it, stop it, and return what came of it."""
     document = overlay_document(scenario.topology, link, algorithm)

@@ -22,9 +22,9 @@ from octopis.demo.texts import clients_sentence, overlay_sentence, slowed_senten
 from octopis.demo.workload import (
     SHARE,
     SPARK_SETTINGS,
+    DemoSize,
     Feed,
     Prepared,
-    Size,
     SlowedLink,
     plan_of,
     prepare,
@@ -62,7 +62,7 @@ class Demonstrated:
         }
 
 
-def run_demo(size: Size, seed: int, out: Path, stage: Stage) -> Demonstrated:
+def run_demo(size: DemoSize, seed: int, out: Path, stage: Stage) -> Demonstrated:
     """Prepare, play three times, check, and leave a report in `out`, which is made anew.
 
     Raises InvalidConfiguration where `out` holds anything but an earlier demonstration's report.

@@ -12,13 +12,13 @@ from rich.markup import escape
 from octopis.demo.comparison import shown_cases
 from octopis.demo.display import WIDTH_MAX, Scene, render
 from octopis.demo.texts import IDEAS, TITLES
-from octopis.demo.watching import Snapshot
+from octopis.demo.watching import OverlayMoment
 from octopis.report.style import LOOKS
 
 EVERY_S = 3.0
 """How often plain lines say how far a round is."""
 
-Told = Callable[[Snapshot], None]
+Told = Callable[[OverlayMoment], None]
 
 
 class Stage(Protocol):
@@ -58,7 +58,7 @@ class PlainStage:
         self.say(f"{label} {IDEAS[scene.algorithm]}")
         last = begin
 
-        def told(now: Snapshot) -> None:
+        def told(now: OverlayMoment) -> None:
             nonlocal last
             if time.monotonic() - last >= EVERY_S:
                 last = time.monotonic()
@@ -90,11 +90,11 @@ class TerminalStage:
     @contextmanager
     def round(self, scene: Scene) -> Iterator[Told]:
         """Draw the overlay whenever it was looked at."""
-        begin, seen = time.monotonic(), list[Snapshot]()
+        begin, seen = time.monotonic(), list[OverlayMoment]()
         picture = render(scene, seen)
         with Live(picture, console=self._console, auto_refresh=False, transient=True) as live:
 
-            def told(now: Snapshot) -> None:
+            def told(now: OverlayMoment) -> None:
                 seen.append(now)
                 live.update(render(scene, seen), refresh=True)
 
@@ -112,7 +112,7 @@ class TerminalStage:
         self._console.print(f"[green]✓[/green] {escape(what)} [dim]{seconds:.1f} s[/dim]")
 
 
-def progress_line(scene: Scene, now: Snapshot, seconds: float) -> str:
+def progress_line(scene: Scene, now: OverlayMoment, seconds: float) -> str:
     """Return how far a round is, as one line."""
     cases = f"; cases {shown_cases(now.cases)}" if any(now.cases.values()) else ""
     return (

@@ -25,7 +25,7 @@ class BrokerView:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class OverlayMoment:
     """How the overlay was at one moment."""
 
     seen_ns: int
@@ -48,8 +48,8 @@ class Watcher:
     """Takes in statuses as they come, and tells `told` what they mean."""
 
     link: SlowedLink
-    told: Callable[[Snapshot], None] = lambda _: None
-    snapshots: list[Snapshot] = field(default_factory=list)
+    told: Callable[[OverlayMoment], None] = lambda _: None
+    snapshots: list[OverlayMoment] = field(default_factory=list)
     _ims: list[tuple[int, dict[str, int]]] = field(default_factory=list)
 
     def see(self, statuses: Statuses) -> None:
@@ -63,7 +63,7 @@ class Watcher:
         }
         longest = max(queues, key=lambda name: queues[name])
         total = totals(statuses)
-        snapshot = Snapshot(
+        snapshot = OverlayMoment(
             seen_ns=now_ns,
             brokers={name: _view(status, rates[name]) for name, status in statuses.items()},
             slowed_queue=queues[self.link.short],

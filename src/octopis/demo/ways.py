@@ -8,7 +8,7 @@ from octopis.core.topology import NamedTopology
 from octopis.demo.workload import Feed, SlowedLink
 from octopis.explain.explainer import explain
 from octopis.explain.pictures import draw_explanation
-from octopis.explain.question import Question, Subscriber
+from octopis.explain.question import AskedSubscriber, Question
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +22,7 @@ def draw_way(
         topology.scot,
         feed.host,
         Notification.checked(feed.example),
-        tuple(Subscriber(each.client, each.broker, each.wanted) for each in feed.subscribers),
+        tuple(AskedSubscriber(each.client, each.broker, each.filter) for each in feed.subscribers),
         overloaded=frozenset({(link.source, link.target)}),
     )
     return draw_explanation(explain(question, algorithm), topology.name)

@@ -19,7 +19,7 @@ from octopis.pipeline.scenarios.build import build
 from octopis.pipeline.scenarios.truth import FOLDER, write_truth
 from octopis.scenario.document import RoutingOptions
 from octopis.scenario.folder import Scenario, read_scenario
-from octopis.scenario.plan import Plan
+from octopis.scenario.plan import ScenarioPlan
 from octopis.scenario.tables import Subscriber
 
 
@@ -64,7 +64,7 @@ def read_feed(scenario: Scenario) -> Feed:
     return Feed(
         host=publisher.broker,
         example=example,
-        subscribers=[each for each in scenario.subscribers if each.wanted.matches(example)],
+        subscribers=[each for each in scenario.subscribers if each.filter.matches(example)],
         begin_s=sent[0][0] / 1e9 / SPEED,
         end_s=sent[-1][0] / 1e9 / SPEED,
         count=len(sent),
@@ -140,7 +140,7 @@ SPARK_SETTINGS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Size:
+class DemoSize:
     """How much is played."""
 
     subscribers: int
@@ -150,10 +150,12 @@ class Size:
 
 
 SIZES = {
-    "full": Size(
+    "full": DemoSize(
         subscribers=60, publishers=8, notifications_each=60, high_rate_notifications=1_600
     ),
-    "small": Size(subscribers=20, publishers=3, notifications_each=10, high_rate_notifications=300),
+    "small": DemoSize(
+        subscribers=20, publishers=3, notifications_each=10, high_rate_notifications=300
+    ),
 }
 
 
@@ -166,9 +168,9 @@ class Prepared:
     """How many deliveries the ground truth asks for."""
 
 
-def plan_of(size: Size, seed: int) -> Plan:
+def plan_of(size: DemoSize, seed: int) -> ScenarioPlan:
     """Return the plan of the demonstration's scenario."""
-    return Plan(
+    return ScenarioPlan(
         routing=RoutingOptions(Algorithm.DNR),
         name="demo",
         topology=from_catalogue(TOPOLOGY),
@@ -183,7 +185,7 @@ def plan_of(size: Size, seed: int) -> Plan:
     )
 
 
-def prepare(spark: SparkSession, plan: Plan, folder: Path) -> Prepared:
+def prepare(spark: SparkSession, plan: ScenarioPlan, folder: Path) -> Prepared:
     """Build the scenario and its ground truth into a new folder, on Spark."""
     build(spark, synthetic_quotes(spark, plan.seed, _DAYS), plan, folder)
     scenario = read_scenario(folder)

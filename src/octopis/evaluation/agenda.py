@@ -15,7 +15,7 @@ from threading import Event, Thread
 from octopis.core.routing import Algorithm
 from octopis.evaluation.experiments import Experiment, Point
 from octopis.evaluation.folders import Folders
-from octopis.scenario.plan import Plan
+from octopis.scenario.plan import ScenarioPlan
 
 _EVERY_S = 0.5
 _TRUSTED_S = 60
@@ -99,7 +99,7 @@ class Agenda:
         told(self.progress(stage))
 
 
-def run_s(plan: Plan, algorithm: Algorithm) -> float:
+def run_s(plan: ScenarioPlan, algorithm: Algorithm) -> float:
     """Return about how long a simulation takes on one core."""
     brokers = len(plan.topology.scot.brokers)
     wanted = brokers * (1 - exp(-plan.selectivity * plan.subscribers / brokers))
@@ -109,7 +109,7 @@ def run_s(plan: Plan, algorithm: Algorithm) -> float:
     return 0.4 + 3e-4 * plan.subscribers + ims * _SLOWER[algorithm] / _IMS_PER_S
 
 
-def deliveries(plan: Plan) -> float:
+def deliveries(plan: ScenarioPlan) -> float:
     """Return about how many deliveries a run of a plan makes."""
     regular = plan.publishers * plan.notifications_each * plan.selectivity * plan.subscribers
     high_rate = plan.high_rate_notifications * plan.high_rate_publishers
@@ -123,7 +123,10 @@ def metrics_s(points: list[Point]) -> float:
 
 
 def items(
-    folders: Folders, plans: list[Plan], truths: list[Plan], groups: dict[str, list[Point]]
+    folders: Folders,
+    plans: list[ScenarioPlan],
+    truths: list[ScenarioPlan],
+    groups: dict[str, list[Point]],
 ) -> list[Item]:
     """Return everything that there is to do."""
     scenarios = [
@@ -152,7 +155,7 @@ def items(
     return [quotes, *scenarios, *truth, *simulations, *metrics, report]
 
 
-def _published(plan: Plan) -> int:
+def _published(plan: ScenarioPlan) -> int:
     return plan.publishers * plan.notifications_each
 
 

@@ -10,7 +10,7 @@ from octopis.core.routing import Algorithm
 from octopis.core.topology import from_catalogue
 from octopis.scenario.costs import Profile
 from octopis.scenario.document import QueueOptions, RoutingOptions
-from octopis.scenario.plan import Plan
+from octopis.scenario.plan import ScenarioPlan
 
 ALL = (Algorithm.BID, Algorithm.SNR, Algorithm.DNR)
 OVERLAY = "paper"
@@ -29,7 +29,7 @@ class Experiment(StrEnum):
     SENSITIVITY = "sensitivity"
 
 
-class Size(StrEnum):
+class EvaluationSize(StrEnum):
     """How large the experiments are."""
 
     QUICK = "quick"
@@ -55,7 +55,7 @@ class Sizes:
 
 
 SIZES = {
-    Size.FULL: Sizes(
+    EvaluationSize.FULL: Sizes(
         subscribers=(500, 1_000, 2_000, 4_000, 6_000, 8_000, 10_000),
         subscribers_notifications=1_000,
         publishers=(100, 200, 300, 400, 500),
@@ -67,7 +67,7 @@ SIZES = {
         several=(2, 3, 5),
         quote_days=268,
     ),
-    Size.QUICK: Sizes(
+    EvaluationSize.QUICK: Sizes(
         subscribers=(125, 250, 500, 1_000),
         subscribers_notifications=20,
         publishers=(20, 60, 100),
@@ -91,7 +91,7 @@ class Point:
 
     experiment: Experiment
     x: int
-    plan: Plan
+    plan: ScenarioPlan
     algorithms: tuple[Algorithm, ...] = ALL
     variation: str = ""
     """In the sensitivity table, what differs from the profile."""
@@ -109,7 +109,7 @@ class Point:
         return self.plan.seed
 
 
-def points(size: Size, seed: int, profile: Profile) -> list[Point]:
+def points(size: EvaluationSize, seed: int, profile: Profile) -> list[Point]:
     """Return the paper's experiments for one seed, without the sensitivity table."""
     sizes, base = SIZES[size], base_plan(profile, seed)
     return [
@@ -124,9 +124,9 @@ def points(size: Size, seed: int, profile: Profile) -> list[Point]:
     ]
 
 
-def base_plan(profile: Profile, seed: int = 1) -> Plan:
+def base_plan(profile: Profile, seed: int = 1) -> ScenarioPlan:
     """Return what all scenarios have in common."""
-    return Plan(
+    return ScenarioPlan(
         routing=RoutingOptions(Algorithm.SNR, congestion_threshold=10.0, window_ms=50),
         topology=from_catalogue(OVERLAY),
         profile=profile,
@@ -137,7 +137,7 @@ def base_plan(profile: Profile, seed: int = 1) -> Plan:
     )
 
 
-def _subscribers(sizes: Sizes, base: Plan, count: int) -> Point:
+def _subscribers(sizes: Sizes, base: ScenarioPlan, count: int) -> Point:
     plan = replace(
         base,
         name=f"subscribers-{count}-seed{base.seed}",
@@ -147,7 +147,7 @@ def _subscribers(sizes: Sizes, base: Plan, count: int) -> Point:
     return Point(Experiment.SUBSCRIBERS, count, plan)
 
 
-def _publishers(sizes: Sizes, base: Plan, count: int) -> Point:
+def _publishers(sizes: Sizes, base: ScenarioPlan, count: int) -> Point:
     plan = replace(
         base,
         name=f"publishers-{count}-seed{base.seed}",
@@ -159,7 +159,7 @@ def _publishers(sizes: Sizes, base: Plan, count: int) -> Point:
     return Point(Experiment.PUBLISHERS, count, plan)
 
 
-def _burst(sizes: Sizes, base: Plan, rate: int, count: int = 1) -> Plan:
+def _burst(sizes: Sizes, base: ScenarioPlan, rate: int, count: int = 1) -> ScenarioPlan:
     name = f"burst-{rate}" if count == 1 else f"burst-{rate}-by-{count}"
     return replace(
         base,

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from octopis.errors import InvalidConfiguration
-from octopis.evaluation.experiments import Size
+from octopis.evaluation.experiments import EvaluationSize
 from octopis.files import is_draft, remove_drafts, write_json
 from octopis.scenario.costs import Costs
 from octopis.trace.summary import FILE as SUMMARY
@@ -18,7 +18,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What is evaluated: two equal requests have equal results."""
 
     version: str
-    size: Size
+    size: EvaluationSize
     seeds: int
     profile: str
     costs: Costs

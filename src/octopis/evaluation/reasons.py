@@ -2,7 +2,7 @@
 
 from octopis.core.routing import Algorithm
 from octopis.evaluation.claims import ratio
-from octopis.evaluation.experiments import RATES, Experiment, Size
+from octopis.evaluation.experiments import RATES, EvaluationSize, Experiment
 from octopis.evaluation.measures import Measure, Measures
 from octopis.evaluation.sensitivity import VARIATIONS
 
@@ -172,7 +172,7 @@ def _each(measures: Measures, algorithm: Algorithm, value: str) -> float:
 def _varied(measures: Measures, value: str, word: str, *beginnings: str) -> str:
     """Say what a value is in the sensitivity table's rows of some names (SNR against BID)."""
     found = []
-    for variation in VARIATIONS[Size.FULL]:
+    for variation in VARIATIONS[EvaluationSize.FULL]:
         runs = measures.of(Experiment.SENSITIVITY, x=0, variation=variation.name)
         if runs and variation.name.startswith(beginnings):
             share = ratio(

@@ -17,7 +17,7 @@ from octopis.evaluation.tables import (
     sensitivity,
     series_rows,
     shown,
-    spread,
+    value_over_seeds,
     write_csv,
 )
 from octopis.report.page import Page
@@ -173,7 +173,7 @@ def _claim_row(found: Outcome, notes: dict[str, int]) -> tuple[object, ...]:
         claim.unit,
         ("number", paper),
         ("number", shown(found.ours, claim.unit)),
-        ("number", spread(found)),
+        ("number", value_over_seeds(found)),
         VERDICTS[found.verdict],
         note,
     )

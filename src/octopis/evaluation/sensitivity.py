@@ -13,12 +13,12 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from octopis.evaluation.experiments import Experiment, Point, Size, base_plan
+from octopis.evaluation.experiments import EvaluationSize, Experiment, Point, base_plan
 from octopis.files import whole_folder
 from octopis.scenario import folder as files
 from octopis.scenario.clients import MS_NS
 from octopis.scenario.costs import Profile, profile_named
-from octopis.scenario.plan import Plan
+from octopis.scenario.plan import ScenarioPlan
 
 BASELINE = "as assumed"
 
@@ -33,7 +33,7 @@ class Variation:
     subscribe_every_ms: float | None = None
     profile: str | None = None
 
-    def of(self, plan: Plan, name: str) -> Plan:
+    def of(self, plan: ScenarioPlan, name: str) -> ScenarioPlan:
         """Return the plan with this change."""
         profile = profile_named(self.profile) if self.profile else plan.profile
         changed = {cost: getattr(profile.costs, cost) * by for cost, by in self.factors.items()}
@@ -88,17 +88,17 @@ _QUICK_NAMES = {
     "a subscription every 3 ms",
 }
 VARIATIONS = {
-    Size.FULL: FULL,
-    Size.QUICK: tuple(each for each in FULL if each.name in _QUICK_NAMES),
+    EvaluationSize.FULL: FULL,
+    EvaluationSize.QUICK: tuple(each for each in FULL if each.name in _QUICK_NAMES),
 }
 
 
-def bases(size: Size, profile: Profile) -> tuple[Plan, Plan]:
+def bases(size: EvaluationSize, profile: Profile) -> tuple[ScenarioPlan, ScenarioPlan]:
     """Return the two scenarios that are varied: one without a burst, and one with.
 
     They are small at any size: what matters is how results move.
     """
-    scale = 1 if size is Size.FULL else 4
+    scale = 1 if size is EvaluationSize.FULL else 4
     quiet = replace(
         base_plan(profile),
         name="sensitivity-quiet",
@@ -115,7 +115,7 @@ def bases(size: Size, profile: Profile) -> tuple[Plan, Plan]:
     return quiet, burst
 
 
-def points(size: Size, profile: Profile) -> list[Point]:
+def points(size: EvaluationSize, profile: Profile) -> list[Point]:
     """Return all varied scenarios; the first seed serves."""
     return [
         Point(

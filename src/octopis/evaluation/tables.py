@@ -81,7 +81,7 @@ def rounded(value: float, digits: int = 1) -> str:
     return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
-def spread(outcome: Outcome) -> str:
+def value_over_seeds(outcome: Outcome) -> str:
     """Return the least and the most over the seeds, if there are several."""
     if len(outcome.values) < 2:
         return ""

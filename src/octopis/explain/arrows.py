@@ -5,7 +5,7 @@ from math import hypot
 
 from octopis.core.model import BrokerId
 from octopis.core.topology import SCOT
-from octopis.explain.layout import Curve, Layout, Point
+from octopis.explain.layout import Curve, PictureLayout, Point
 
 Line = list[Point]
 
@@ -16,7 +16,7 @@ _BROKER_SHARE = 0.2  # of a row; lines end at the borders of brokers
 
 
 def arrow_line(
-    scot: SCOT, layout: Layout, source: BrokerId, target: BrokerId, aside: float = 0.0
+    scot: SCOT, layout: PictureLayout, source: BrokerId, target: BrokerId, aside: float = 0.0
 ) -> Line:
     """Return the line of an arrow from border to border of two neighbours, along their link.
 
@@ -98,7 +98,7 @@ def _shifted(line: Line, aside: float) -> Line:
     return shifted
 
 
-def _covers(scot: SCOT, layout: Layout, broker: BrokerId, point: Point) -> bool:
+def _covers(scot: SCOT, layout: PictureLayout, broker: BrokerId, point: Point) -> bool:
     """Tell whether the shape of a broker covers a point: an ellipse, or a box for edge brokers."""
     x, y = layout.positions[broker]
     across = abs(point[0] - x) / (layout.broker_width / 2 + _CLEARANCE)

@@ -19,8 +19,8 @@ from octopis.core.topology import SCOT, AcyclicFactor, ConnectivityFactor
 from octopis.explain.arrows import straight_line
 from octopis.explain.case_table import COLUMNS, rows
 from octopis.explain.explainer import explain
-from octopis.explain.explanation import Explanation
-from octopis.explain.question import Question, Subscriber
+from octopis.explain.explanation import RouteExplanation
+from octopis.explain.question import AskedSubscriber, Question
 from octopis.explain.way_picture import INK, paint_copy, paint_label, paint_overloaded, path_handles
 
 _HOST, _ABOVE, _BELOW, _BESIDE = (
@@ -104,12 +104,12 @@ def _question(case: Case) -> Question:
         _SCOT,
         _HOST,
         Notification({}),
-        tuple(Subscriber(each.short, each, everything) for each in (_ABOVE, _BELOW, _BESIDE)),
+        tuple(AskedSubscriber(each.short, each, everything) for each in (_ABOVE, _BELOW, _BESIDE)),
         frozenset(overloaded),
     )
 
 
-def _paint_sketch(axes: Axes, explanation: Explanation, y: float) -> None:
+def _paint_sketch(axes: Axes, explanation: RouteExplanation, y: float) -> None:
     x, gap = _SKETCH_X, 0.2
     lines = {
         _ABOVE: straight_line((x, y + gap), (x, y + _ICOL_LENGTH)),

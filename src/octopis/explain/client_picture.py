@@ -7,7 +7,7 @@ from matplotlib.artist import Artist
 from matplotlib.patches import Patch
 
 from octopis.core.model import BrokerId
-from octopis.explain.explanation import Explanation
+from octopis.explain.explanation import RouteExplanation
 from octopis.explain.overlay_picture import Z_BROKER, Z_PATH, Canvas
 
 _INK = "#1b2a3a"
@@ -31,7 +31,7 @@ _NOT_REACHED = _Style("a subscriber, not matching", "white", _INK, ":")
 _Box = tuple[str, _Style]
 
 
-def paint_clients(canvas: Canvas, explanation: Explanation) -> None:
+def paint_clients(canvas: Canvas, explanation: RouteExplanation) -> None:
     """Put the clients into boxes beside their brokers, and widen the picture where they need it."""
     reached = explanation.paths
     names: defaultdict[tuple[BrokerId, _Style], list[str]] = defaultdict(list)
@@ -48,7 +48,7 @@ def paint_clients(canvas: Canvas, explanation: Explanation) -> None:
         canvas.figure.set_size_inches(right - left, canvas.figure.get_size_inches()[1])
 
 
-def client_handles(explanation: Explanation) -> list[Artist]:
+def client_handles(explanation: RouteExplanation) -> list[Artist]:
     """Return the entries of a legend for the kinds of clients that are there."""
     styles, reached = [_PUBLISHER], len(explanation.paths)
     if reached:

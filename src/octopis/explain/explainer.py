@@ -10,8 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from octopis.core.model import BrokerId
 from octopis.core.routing.algorithms import Algorithm
 from octopis.core.routing.broker import Broker
-from octopis.core.routing.messages import Answer, Deliver, Effect, Enqueue, Message, Reason, Routed
-from octopis.explain.explanation import Explanation, Hop
+from octopis.core.routing.messages import (
+    Answer,
+    Deliver,
+    Effect,
+    Enqueue,
+    Message,
+    NotificationMessage,
+    Reason,
+)
+from octopis.explain.explanation import Hop, RouteExplanation
 from octopis.explain.question import Question
 
 Brokers = Mapping[BrokerId, Broker]
@@ -19,12 +27,12 @@ Copy = tuple[BrokerId, BrokerId, Message, Reason]
 """A message on its way: from broker, to broker, what it is, why it goes there."""
 
 
-def explain(question: Question, algorithm: Algorithm) -> Explanation:
+def explain(question: Question, algorithm: Algorithm) -> RouteExplanation:
     """Return where the notification goes under `algorithm`, and why."""
     scot = question.scot
     brokers = {broker: Broker(broker, scot, algorithm) for broker in scot.brokers}
-    for name, broker, wanted in question.subscribers:
-        _settle(brokers, broker, brokers[broker].client_subscribes(name, 0, name, wanted))
+    for name, broker, filter_ in question.subscribers:
+        _settle(brokers, broker, brokers[broker].client_subscribes(name, 0, name, filter_))
     _load_links(brokers, question)
     published = brokers[question.publisher].client_publishes("", 0, [question.notification])
     hops = tuple(_follow(brokers, question, published))
@@ -34,7 +42,9 @@ def explain(question: Question, algorithm: Algorithm) -> Explanation:
     cases: Counter[str] = Counter()
     for each in counters:
         cases.update(each.cases)
-    return Explanation(question, algorithm, hops, _reached(published), dict(sorted(cases.items())))
+    return RouteExplanation(
+        question, algorithm, hops, _reached(published), dict(sorted(cases.items()))
+    )
 
 
 def _settle(brokers: Brokers, broker: BrokerId, effects: Iterable[Effect]) -> None:
@@ -68,7 +78,7 @@ def _follow(brokers: Brokers, question: Question, published: Iterable[Effect]) -
     while copies:
         assert number < hops_max, "the notification loops"
         after, (source, target, message, reason) = copies.popleft()
-        assert isinstance(message, Routed), "subscriptions have settled before"
+        assert isinstance(message, NotificationMessage), "subscriptions have settled before"
         effects = _arrive(brokers, source, target, message)
         yield Hop(
             after,

@@ -30,7 +30,7 @@ class Hop(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Explanation:
+class RouteExplanation:
     """The answer: the hops in the order of travel, so that a hop stands behind its `after`."""
 
     question: Question
@@ -67,7 +67,7 @@ class Explanation:
         return self.question.publisher, *reversed(path)
 
 
-def as_document(explanation: Explanation) -> dict[str, Any]:
+def as_document(explanation: RouteExplanation) -> dict[str, Any]:
     """Return the explanation as plain values, for JSON; hops are numbered from 1, 0 is the host."""
     question, paths = explanation.question, explanation.paths
     return {
@@ -97,10 +97,10 @@ def as_document(explanation: Explanation) -> dict[str, Any]:
             {
                 "name": name,
                 "broker": broker.short,
-                "filter": str(wanted),
+                "filter": str(filter_),
                 "reached": name in paths,
                 "path": [each.short for each in paths.get(name, ())],
             }
-            for name, broker, wanted in question.subscribers
+            for name, broker, filter_ in question.subscribers
         ],
     }

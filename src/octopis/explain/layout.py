@@ -164,7 +164,7 @@ _ROW_GAP = 0.75
 
 
 @dataclass(frozen=True)
-class Layout:
+class PictureLayout:
     """Centres of brokers and curves of links, with y growing upwards."""
 
     columns: tuple[str, ...]
@@ -194,7 +194,7 @@ class Layout:
         return self.curves[target, source][::-1]
 
 
-def lay_out(scot: SCOT, room: float = 0.0) -> Layout:
+def lay_out(scot: SCOT, room: float = 0.0) -> PictureLayout:
     """Return the layout of `scot`, or raise InvalidInput where the picture would be unreadable.
 
     `room` widens the gaps between brokers, for what is drawn beside them.
@@ -236,9 +236,9 @@ class _Plotter:
         arcs_height = _ARC_HEIGHT * max(self.arcs.values(), default=0)
         self.row_height = _BROKER_HEIGHT + _ROW_GAP + arcs_height + room
 
-    def layout(self) -> Layout:
+    def layout(self) -> PictureLayout:
         self._check_size()
-        return Layout(
+        return PictureLayout(
             self.columns,
             {broker: self._position(broker) for broker in self.scot.brokers},
             dict(self._curves()),

@@ -18,7 +18,7 @@ from matplotlib.patches import Ellipse, Patch, PathPatch, Rectangle
 from matplotlib.path import Path
 
 from octopis.core.topology.scot import SCOT, LinkKind
-from octopis.explain.layout import Curve, Layout, shown_label, shown_region
+from octopis.explain.layout import Curve, PictureLayout, shown_label, shown_region
 
 _INK = "#1b2a3a"
 _INNER_FILL, _EDGE_FILL = "#1f4e79", "#ffffff"
@@ -42,10 +42,10 @@ class Canvas:
 
     figure: Figure
     axes: Axes
-    layout: Layout
+    layout: PictureLayout
 
 
-def paint(scot: SCOT, layout: Layout, title: str) -> Canvas:
+def paint(scot: SCOT, layout: PictureLayout, title: str) -> Canvas:
     """Return the picture of `scot` that `layout` describes."""
     canvas = _empty_canvas(layout)
     _paint_bands(canvas)
@@ -61,7 +61,7 @@ def curve_path(curve: Curve) -> Path:
     return Path(list(curve), [Path.MOVETO] + [Path.CURVE4] * (len(curve) - 1))
 
 
-def _empty_canvas(layout: Layout) -> Canvas:
+def _empty_canvas(layout: PictureLayout) -> Canvas:
     left, right, bottom, top = layout.borders
     left, right = left - _MARGIN_LEFT, right + _MARGIN_RIGHT
     bottom, top = bottom - _MARGIN_BOTTOM, top + _MARGIN_TOP
@@ -123,12 +123,12 @@ def _paint_brokers(canvas: Canvas, scot: SCOT) -> None:
         )
 
 
-def _inner_shape(layout: Layout, x: float, y: float) -> Patch:
+def _inner_shape(layout: PictureLayout, x: float, y: float) -> Patch:
     size = (layout.broker_width, layout.broker_height)
     return Ellipse((x, y), *size, facecolor=_INNER_FILL, edgecolor=_INK, zorder=Z_BROKER)
 
 
-def _edge_shape(layout: Layout, x: float, y: float) -> Patch:
+def _edge_shape(layout: PictureLayout, x: float, y: float) -> Patch:
     width, height = layout.broker_width, layout.broker_height
     corner = (x - width / 2, y - height / 2)
     return Rectangle(corner, width, height, facecolor=_EDGE_FILL, edgecolor=_INK, zorder=Z_BROKER)

@@ -6,7 +6,7 @@ Matplotlib is loaded when something is drawn: no other command should wait for i
 from typing import TYPE_CHECKING
 
 from octopis.core.topology import SCOT
-from octopis.explain.explanation import Explanation
+from octopis.explain.explanation import RouteExplanation
 from octopis.explain.layout import lay_out
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def draw_canvas(scot: SCOT, title: str, room: float = 0.0) -> "Canvas":
     return overlay_picture.paint(scot, layout, title)
 
 
-def draw_explanation(explanation: Explanation, overlay: str) -> "Figure":
+def draw_explanation(explanation: RouteExplanation, overlay: str) -> "Figure":
     """Return a picture of the way of a notification, drawn on its overlay.
 
     Raises InvalidInput where the overlay is too large to be drawn.
@@ -54,7 +54,7 @@ def draw_cases() -> "Figure":
     return case_picture.paint_cases()
 
 
-def _title(explanation: Explanation, overlay: str) -> str:
+def _title(explanation: RouteExplanation, overlay: str) -> str:
     cases = "".join(
         f", case {name}" + (f" x{count}" if count > 1 else "")
         for name, count in explanation.cases.items()

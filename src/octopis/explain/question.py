@@ -18,12 +18,12 @@ Direction = tuple[BrokerId, BrokerId]
 QUEUE_LENGTH_MAX = 1_000_000_000
 
 
-class Subscriber(NamedTuple):
+class AskedSubscriber(NamedTuple):
     """A client with one subscription, which goes by the client's name."""
 
     name: str
     broker: BrokerId
-    wanted: Filter
+    filter: Filter
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Question:
     scot: SCOT
     publisher: BrokerId
     notification: Notification
-    subscribers: tuple[Subscriber, ...] = ()
+    subscribers: tuple[AskedSubscriber, ...] = ()
     overloaded: frozenset[Direction] = frozenset()
     queue_lengths: Mapping[Direction, int] = field(default_factory=dict)
 

@@ -16,7 +16,7 @@ from octopis.core.model import BrokerId
 from octopis.core.topology import LinkKind
 from octopis.explain.arrows import Line, arrow_line, head, label_place, without_head
 from octopis.explain.client_picture import client_handles, paint_clients
-from octopis.explain.explanation import Explanation, Hop
+from octopis.explain.explanation import Hop, RouteExplanation
 from octopis.explain.overlay_picture import Z_BAND, Z_BROKER, Z_LINK, Z_PATH, Canvas
 
 INK, PLAIN, CARRYING, OVERLOADED = "#1b2a3a", "#111111", "#c00d2e", "#aab2bb"
@@ -34,7 +34,7 @@ _LEGEND_COLUMNS = 3
 _LEGEND_LINE = 0.22
 
 
-def paint_paths(canvas: Canvas, explanation: Explanation) -> None:
+def paint_paths(canvas: Canvas, explanation: RouteExplanation) -> None:
     """Put the overloaded links, the copies and the clients on the picture of the overlay."""
     for patch in canvas.axes.patches:
         if isinstance(patch, PathPatch):  # links step back behind the paths
@@ -125,14 +125,14 @@ def path_handles(*, carrying: bool, overloaded: bool, bids: bool = False) -> lis
     return handles
 
 
-def _label(explanation: Explanation, hop: Hop) -> str:
+def _label(explanation: RouteExplanation, hop: Hop) -> str:
     if hop.cbv_p:
         return explanation.bits(hop)
     shown = " ".join(bid.short for bid in hop.bids)
     return shown if len(shown) <= _BIDS_LENGTH_MAX else f"{len(hop.bids)} BIDs"
 
 
-def _paint_legend(canvas: Canvas, explanation: Explanation) -> None:
+def _paint_legend(canvas: Canvas, explanation: RouteExplanation) -> None:
     """Add a strip with a legend of its own below the overlay."""
     hops, axes, figure = explanation.hops, canvas.axes, canvas.figure
     handles = path_handles(

@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager, nullcontext
 import uvloop
 
 from octopis.broker.broker import LiveBroker
-from octopis.broker.recorder import Recorder
+from octopis.broker.recorder import TraceRecorder
 from octopis.broker.settings import OverlayConfiguration
 from octopis.broker.tracing import TraceOptions, Tracing
 from octopis.client.address import DEFAULT_PORT, Address
@@ -115,7 +115,7 @@ async def running(
     with Tracing(trace, chosen) if trace is not None else nullcontext() as tracing:
         try:
             for broker in chosen:
-                recorder = None if tracing is None else Recorder(broker, overlay, tracing)
+                recorder = None if tracing is None else TraceRecorder(broker, overlay, tracing)
                 live[broker] = LiveBroker(broker, overlay, recorder)
                 await live[broker].listen((sockets or {}).get(broker))
             here = {broker: each.address for broker, each in live.items()}

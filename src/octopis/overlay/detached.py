@@ -23,7 +23,7 @@ from octopis.overlay.supervisor import OverlayOrder, Supervisor
 LOG_FILE = "overlay.log"
 
 
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+class StartAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     """How the start went."""
 
     state: OverlayState | None = None
@@ -56,7 +56,7 @@ def start_detached(order: OverlayOrder) -> OverlayState:
             raise
         if not line:
             raise OperationFailed("the overlay's process ended before it was ready")
-        answer = msgspec.json.decode(line, type=Answer)
+        answer = msgspec.json.decode(line, type=StartAnswer)
         if answer.state is None:
             kind = InvalidConfiguration if answer.status == 2 else OperationFailed
             raise kind(answer.error)
@@ -91,7 +91,7 @@ async def _run(order: OverlayOrder, orders: int) -> None:
 
     def ready(state: OverlayState) -> None:
         told.append(state)
-        _say(Answer(state))
+        _say(StartAnswer(state))
 
     threading.Thread(target=hear, daemon=True).start()
     try:
@@ -101,11 +101,11 @@ async def _run(order: OverlayOrder, orders: int) -> None:
             log = Path(told[0].folder) / LOG_FILE
             log.write_text(f"{failure}\n", encoding="utf-8")
         else:
-            _say(Answer(error=str(failure), status=failure.exit_status))
+            _say(StartAnswer(error=str(failure), status=failure.exit_status))
         sys.exit(failure.exit_status)
 
 
-def _say(answer: Answer) -> None:
+def _say(answer: StartAnswer) -> None:
     with contextlib.suppress(OSError):  # the starter is gone; then there is no "stay" either
         os.write(sys.stdout.fileno(), msgspec.json.encode(answer) + b"\n")
 

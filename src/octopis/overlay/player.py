@@ -151,7 +151,7 @@ class Play:
         for (name, broker), subscribers in held.items():
             client = await self._client(stack, f"{name}@{broker}", broker)
             stream = client.subscribe(
-                *(each.wanted for each in subscribers),
+                *(each.filter for each in subscribers),
                 names=[each.subscription for each in subscribers],
                 on_gap=self._note,
             )

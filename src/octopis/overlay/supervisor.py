@@ -38,7 +38,7 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def spread(scot: SCOT, processes: int) -> list[list[BrokerId]]:
+def share_brokers(scot: SCOT, processes: int) -> list[list[BrokerId]]:
     """Return the brokers of each process; there are never more processes than brokers."""
     assert processes >= 1, "brokers need at least one process"
     count = min(processes, len(scot.brokers))
@@ -117,7 +117,7 @@ class Supervisor:
             first_port = next(iter(addresses.values())).port
             name = f"{overlay.topology.name}-{first_port}"
             folder = stack.enter_context(StateFolder(Path(self._order.state), name))
-            shares = spread(overlay.configuration.scot, self._order.processes)
+            shares = share_brokers(overlay.configuration.scot, self._order.processes)
             state = self._state(folder, placed, shares)
             folder.write(state)
             document = folder.path / CONFIGURATION_FILE

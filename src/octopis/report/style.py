@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from octopis.core.routing import Algorithm
 
 
-class Look(NamedTuple):
+class LineStyle(NamedTuple):
     """How one algorithm is drawn, everywhere."""
 
     label: str
@@ -17,9 +17,9 @@ class Look(NamedTuple):
 
 # Colours that differ in lightness, and for readers who do not see red and green apart.
 LOOKS = {
-    Algorithm.BID: Look("BID", "#c8500a", "s", "--", "///"),
-    Algorithm.SNR: Look("SNR", "#1f6fb4", "o", "-", ""),
-    Algorithm.DNR: Look("DNR", "#0b8a63", "^", "-.", "..."),
+    Algorithm.BID: LineStyle("BID", "#c8500a", "s", "--", "///"),
+    Algorithm.SNR: LineStyle("SNR", "#1f6fb4", "o", "-", ""),
+    Algorithm.DNR: LineStyle("DNR", "#0b8a63", "^", "-.", "..."),
 }
 
 RC: dict[Any, Any] = {

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from octopis.core.model import BrokerId
 from octopis.scenario.high_rate import FEED, wants_feed
-from octopis.scenario.plan import Plan
+from octopis.scenario.plan import ScenarioPlan
 from octopis.scenario.tables import PUBLISHERS, SUBSCRIPTIONS
 
 START_WITHIN_NS = 5_000_000_000
@@ -30,7 +30,7 @@ class Clients:
     it, all others do the same.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ScenarioPlan) -> None:
         self._plan = plan
         brokers = plan.topology.scot.brokers
         random, self.burst = (np.random.default_rng([plan.seed, stream]) for stream in (1, 2))
@@ -128,7 +128,7 @@ def _subscription(number: int, text: str, host: BrokerId, time_ns: int) -> dict[
     }
 
 
-def attribute_types(plan: Plan) -> pa.StructType:
+def attribute_types(plan: ScenarioPlan) -> pa.StructType:
     """Return the attributes of the plan's notifications."""
     text, whole = ("symbol", "date"), ("volume",)
     prices = ("open", "high", "low", "close", "change_percent", "range_percent", "traded_value")

@@ -13,18 +13,16 @@ from octopis.core.model import Value
 from octopis.scenario.clients import Clients, attribute_types
 from octopis.scenario.folder import write_scenario
 from octopis.scenario.high_rate import ticks
-from octopis.scenario.plan import Plan
+from octopis.scenario.plan import ScenarioPlan
 from octopis.scenario.stock import StockWorkload
 
-__all__ = ["Plan", "write_example"]
 
-
-def write_example(plan: Plan, folder: Path) -> None:
+def write_example(plan: ScenarioPlan, folder: Path) -> None:
     """Write the scenario of `plan` into a folder that is new or empty."""
     plan.check()
     stock = StockWorkload(plan.seed, plan.selectivity)
     clients = Clients(plan)
-    texts = [print_filter(wanted) for wanted in stock.filters(plan.subscribers)]
+    texts = [print_filter(filter_) for filter_ in stock.filters(plan.subscribers)]
     write_scenario(
         folder,
         plan.document(),
@@ -34,7 +32,7 @@ def write_example(plan: Plan, folder: Path) -> None:
     )
 
 
-def _notifications(plan: Plan, stock: StockWorkload, clients: Clients) -> pa.Table:
+def _notifications(plan: ScenarioPlan, stock: StockWorkload, clients: Clients) -> pa.Table:
     each, count = plan.notifications_each, plan.publishers * plan.notifications_each
     steps = np.arange(each) * clients.step_ns
     times = (clients.starts[:, None] + steps[None, :]).ravel()

@@ -19,7 +19,7 @@ MINUTES_MAX = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class ScenarioPlan:
     """How large the scenario is and how it is run. Rates are per minute, as in the paper."""
 
     routing: RoutingOptions

@@ -29,7 +29,7 @@ Integers = npt.NDArray[np.int64]
 class Drawn(NamedTuple):
     """A filter, and the share of the sample that it matches (equal values count together)."""
 
-    wanted: Filter
+    filter: Filter
     share: float
 
 
@@ -123,7 +123,7 @@ class StockWorkload:
 
     def filters(self, count: int) -> list[Filter]:
         """Return `count` filters of 2 to 4 ranges each."""
-        return [self._ranges.draw(self._random).wanted for _ in range(count)]
+        return [self._ranges.draw(self._random).filter for _ in range(count)]
 
 
 def daily_quotes(seed: int, days: int) -> dict[str, list[Any]]:

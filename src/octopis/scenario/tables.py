@@ -33,7 +33,7 @@ class Subscriber(NamedTuple):
     subscription: str
     client: str
     broker: BrokerId
-    wanted: Filter
+    filter: Filter
     subscribe_ns: int
 
 
@@ -58,12 +58,12 @@ def read_subscribers(path: Path, scot: SCOT) -> list[Subscriber]:
             raise InvalidConfiguration(f"{where}: the id {row['subscription']!r} was there before")
         seen.add(row["subscription"])
         try:
-            wanted = parse_filter(row["filter"])
+            filter_ = parse_filter(row["filter"])
         except InvalidFilter as failure:
             raise InvalidConfiguration(f"{where}: {failure}") from failure
         broker = _broker(scot, row["broker"], where)
         time_ns = check_time(row["subscribe_ns"], "subscribe_ns", where)
-        found.append(Subscriber(row["subscription"], row["client"], broker, wanted, time_ns))
+        found.append(Subscriber(row["subscription"], row["client"], broker, filter_, time_ns))
     return sorted(found, key=lambda subscriber: subscriber.subscribe_ns)
 
 

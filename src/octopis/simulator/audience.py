@@ -141,7 +141,7 @@ class Matcher:
         self._hosts = np.array(hosts, np.int64)
         self._index: BitsetIndex[int, int] = BitsetIndex()
         self._index.add_many(
-            (number, subscriber.wanted, host)
+            (number, subscriber.filter, host)
             for number, (subscriber, host) in enumerate(zip(subscribers, hosts, strict=True))
         )
         self._batches = 0

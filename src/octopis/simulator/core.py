@@ -10,11 +10,11 @@ from octopis.core.routing import (
     Enqueue,
     LinkStatus,
     Message,
+    NotificationMessage,
     Reason,
-    Routed,
     Subscribe,
 )
-from octopis.core.routing.messages import Flooded, HostState, Snapshot
+from octopis.core.routing.messages import Flooded, HostState, TableSnapshot
 from octopis.errors import OperationFailed
 from octopis.scenario.folder import Scenario
 from octopis.simulator.audience import Copy, Flight, Spread
@@ -151,7 +151,7 @@ class RealBrokers:
             assert spread is not None, "clients only subscribe and publish"
             subscriber = self._subscribers[spread.number]
             self._spreads[identity] = spread
-            effects = broker.client_subscribes(subscriber.client, 0, identity, subscriber.wanted)
+            effects = broker.client_subscribes(subscriber.client, 0, identity, subscriber.filter)
         else:
             effects = broker.messages_arrived(output.source.broker, [copy.message])
         if spread is not None:
@@ -188,7 +188,7 @@ class RealBrokers:
                     self._ledger.sync_ims += reason is Reason.SYNC
 
     def _copy(self, message: Message, reason: Reason, hops: int) -> Copy:
-        if isinstance(message, Routed):
+        if isinstance(message, NotificationMessage):
             assert isinstance(message.notification, InFlight)
             stations = self._kernel.network.by_broker
             mask = int(message.cbv_p) or sum(stations[bid].bit for bid in message.bids)
@@ -297,6 +297,6 @@ def _count(effects: list[Effect]) -> int:
 
 def _entries(message: Message | None) -> int:
     """Return how many subscriptions a message speaks of, at least one."""
-    if isinstance(message, Snapshot | HostState):
+    if isinstance(message, TableSnapshot | HostState):
         return max(1, len(message.subscriptions))
     return 1

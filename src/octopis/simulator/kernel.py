@@ -41,7 +41,7 @@ class Traffic(Protocol):
         """Account for a copy that will never arrive."""
 
 
-class Recorder(Protocol):
+class MessageLog(Protocol):
     """Who writes down every message."""
 
     def entered(self, output: Output, now: int) -> None:
@@ -63,7 +63,7 @@ class Kernel:
         self,
         network: Network,
         queues: QueueOptions,
-        recorder: Recorder | None = None,
+        recorder: MessageLog | None = None,
     ) -> None:
         self.network = network
         self.now = 0

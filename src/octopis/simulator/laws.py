@@ -157,7 +157,7 @@ class Laws:
 
     def _ask(self, audience: Audience, row: int, number: int) -> None:
         subscriber = self._subscribers[number]
-        wants = subscriber.wanted.matches(audience.attributes[row])
+        wants = subscriber.filter.matches(audience.attributes[row])
         if wants != audience.wants(row, number):
             law = "nothing lost" if wants else "only matches"
             flight, station = audience.flights[row], self._network.by_broker[subscriber.broker]

@@ -9,7 +9,7 @@ from octopis.broker.broker import LiveBroker
 from octopis.broker.settings import Shape
 from octopis.client.address import Address
 from octopis.core.model import ClusterBitVector
-from octopis.core.routing import Algorithm, Routed
+from octopis.core.routing import Algorithm, NotificationMessage
 from octopis.core.wire.client import AnswerItem, SubscribeRequest, decode_to_client, encode_request
 from octopis.core.wire.control import Notice
 from octopis.core.wire.published import decode_published, encode_published
@@ -161,8 +161,8 @@ def test_notifications_with_pending_clusters_are_routed_in_small_batches():
                 route(link, part),
             )[1]
             (one,) = decode_published(b"\x91" + encode_published({"x": 1}, b"", "me", 1, 1))
-            broker.messages_arrived(neighbour, [Routed(one, ClusterBitVector(2))] * 25)
-            broker.messages_arrived(neighbour, [Routed(one)] * 25)
+            broker.messages_arrived(neighbour, [NotificationMessage(one, ClusterBitVector(2))] * 25)
+            broker.messages_arrived(neighbour, [NotificationMessage(one)] * 25)
             assert sizes == [10, 10, 5, 25]
 
     run_live(work())

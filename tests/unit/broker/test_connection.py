@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from octopis.broker.connection import WRITE_BYTES, Connection, LogLimit
 from octopis.broker.settings import Limits
 from octopis.core.wire.control import Goodbye, Ping, decode_control, encode_control
-from octopis.core.wire.frames import Frame, FrameDecoder, Kind, encode_frame
+from octopis.core.wire.frames import Frame, FrameDecoder, FrameKind, encode_frame
 from octopis.errors import ProtocolError
 from support.live import run_live, until
 
@@ -72,9 +72,9 @@ def test_frames_reach_the_peer_and_bytes_go_out():
     async def work() -> None:
         async with Pair() as pair:
             pair.connection.greeted(pair.peer)
-            pair.writer.write(encode_frame(Kind.PING, b"body"))
+            pair.writer.write(encode_frame(FrameKind.PING, b"body"))
             await until(lambda: pair.peer.frames)
-            assert pair.peer.frames == [Frame(Kind.PING, b"body")]
+            assert pair.peer.frames == [Frame(FrameKind.PING, b"body")]
             pair.connection.write(b"hello")
             assert await pair.reader.readexactly(5) == b"hello"
 
@@ -83,11 +83,11 @@ def test_frames_reach_the_peer_and_bytes_go_out():
 
 def test_only_after_the_greeting_long_frames_are_taken():
     async def work() -> None:
-        long = encode_frame(Kind.PUBLISH, bytes(10_000))
+        long = encode_frame(FrameKind.PUBLISH, bytes(10_000))
         async with Pair() as pair:
             pair.writer.write(long)
             (frame,) = await pair.read_all()
-            assert frame.kind == Kind.REFUSED
+            assert frame.kind == FrameKind.REFUSED
         async with Pair() as pair:
             pair.connection.greeted(pair.peer)
             pair.writer.write(long)
@@ -112,7 +112,7 @@ def test_protocol_error_of_the_peer_closes_the_connection_with_a_goodbye():
 def test_no_greeting_in_time_closes_the_connection():
     async def work() -> None:
         async with Pair() as pair:
-            assert [frame.kind for frame in await pair.read_all()] == [Kind.REFUSED]
+            assert [frame.kind for frame in await pair.read_all()] == [FrameKind.REFUSED]
             assert pair.peer.lost == ["there was no hello within 0.2 s"]
 
     run_live(work())

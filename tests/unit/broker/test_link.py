@@ -4,7 +4,7 @@ import pytest
 
 from octopis.broker.settings import QueueBounds, Shape
 from octopis.core.model import BrokerId, ClusterBitVector
-from octopis.core.routing import Algorithm, Routed
+from octopis.core.routing import Algorithm, NotificationMessage
 from octopis.core.routing.messages import Refresh, Unsubscribe
 from octopis.core.wire.control import Goodbye, Ping
 from octopis.core.wire.published import decode_published, encode_published
@@ -29,7 +29,7 @@ def test_messages_arrive_and_the_core_hears_that_they_left():
     async def work(link, live: Brokers) -> None:
         core = live[FIRST].core
         core.link_status.entered(LAST, 3)
-        link.enqueue([Routed(ONE)] * 3)
+        link.enqueue([NotificationMessage(ONE)] * 3)
         assert core.link_status[LAST].queue_length == len(link.queue) == 3
         link.pump()
         assert core.link_status[LAST].queue_length == len(link.queue) == 0
@@ -43,7 +43,7 @@ def test_slow_socket_leaves_the_rest_in_the_queue_where_it_is_seen():
         live[LAST].links[FIRST].connection._transport.pause_reading()
         count = 40_000
         live[FIRST].core.link_status.entered(LAST, count)
-        link.enqueue([Routed(ONE)] * count)
+        link.enqueue([NotificationMessage(ONE)] * count)
         link.pump()
         for _ in range(100):
             await asyncio.sleep(0)
@@ -62,7 +62,7 @@ def test_latency_alone_delays_and_loses_nothing():
         live[LAST].messages_arrived = lambda *facts: (arrived.append(loop.time()), receive(*facts))
         start = loop.time()
         live[FIRST].core.link_status.entered(LAST, 1)
-        link.enqueue([Routed(ONE)])
+        link.enqueue([NotificationMessage(ONE)])
         link.pump()
         assert not link.queue  # it is on its way
         await until(lambda: arrived)
@@ -74,7 +74,7 @@ def test_latency_alone_delays_and_loses_nothing():
 def test_control_messages_pass_the_queue():
     async def work(link, live: Brokers) -> None:
         live[FIRST].core.link_status.entered(LAST, 1_000)
-        link.enqueue([Routed(ONE)] * 1_000)
+        link.enqueue([NotificationMessage(ONE)] * 1_000)
         link.pump()
         heard = live[LAST].links[FIRST].connection._heard_at
         link.control(Ping())
@@ -87,7 +87,7 @@ def test_control_messages_pass_the_queue():
 def test_link_that_goes_down_throws_its_queue_away_and_counts(caplog):
     async def work(link, live: Brokers) -> None:
         live[FIRST].core.link_status.entered(LAST, 500)
-        link.enqueue([Routed(ONE)] * 500)
+        link.enqueue([NotificationMessage(ONE)] * 500)
         assert live[FIRST].congestion.outputs == {link}
         link.connection.abort("cut by the test")
         await until(lambda: not link.is_up)
@@ -116,11 +116,11 @@ def test_what_the_core_must_never_see_is_stopped_here():
     async def work(link, _: Brokers) -> None:
         for message in (
             Refresh(LAST, 1),
-            Routed(ONE, ClusterBitVector(1)),
-            Routed(ONE, ClusterBitVector(2)),
+            NotificationMessage(ONE, ClusterBitVector(1)),
+            NotificationMessage(ONE, ClusterBitVector(2)),
         ):
             with pytest.raises(ProtocolError):
                 link._check([message])
-        link._check([Unsubscribe("s"), Routed(ONE, bids=(BrokerId("a", 0),))])
+        link._check([Unsubscribe("s"), NotificationMessage(ONE, bids=(BrokerId("a", 0),))])
 
     with_link(work, algorithm=Algorithm.SNR)

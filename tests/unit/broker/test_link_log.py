@@ -1,13 +1,13 @@
 from octopis.broker.link_log import LinkLog, Row
 from octopis.broker.settings import LinkPolicy
 from octopis.core.model import BrokerId, ClusterBitVector
-from octopis.core.routing import Algorithm, Message, Reason, Routed
-from octopis.core.routing.messages import Snapshot, Unsubscribe
+from octopis.core.routing import Algorithm, Message, NotificationMessage, Reason
+from octopis.core.routing.messages import TableSnapshot, Unsubscribe
 from octopis.core.wire.published import Published
 from octopis.trace.schemas import IMS, LINKS
 
 A, B = BrokerId("a", 0), BrokerId("b", 0)
-SYNC = Snapshot(())
+SYNC = TableSnapshot(())
 
 
 def log(policy: LinkPolicy = LinkPolicy.DROP_NEWEST) -> tuple[LinkLog, list[Row]]:
@@ -19,7 +19,7 @@ def log(policy: LinkPolicy = LinkPolicy.DROP_NEWEST) -> tuple[LinkLog, list[Row]
 
 
 def routed(sequence: int, cbv_p: int = 0) -> Message:
-    return Routed(Published({}, b"", "p", sequence), ClusterBitVector(cbv_p))
+    return NotificationMessage(Published({}, b"", "p", sequence), ClusterBitVector(cbv_p))
 
 
 def named(row: Row) -> dict[str, object]:

@@ -3,16 +3,16 @@ from hypothesis import strategies as st
 
 from octopis.broker.queue import OutputQueue
 from octopis.broker.settings import QueueBounds
-from octopis.core.wire.frames import Kind
+from octopis.core.wire.frames import FrameKind
 
 BOUNDS = QueueBounds(capacity=6, capacity_bytes=60, high_water=4, high_water_bytes=40)
 
 
-def note(number: int, size: int = 1) -> tuple[Kind, bytes]:
-    return Kind.ROUTED, bytes([number]) * size
+def note(number: int, size: int = 1) -> tuple[FrameKind, bytes]:
+    return FrameKind.NOTIFICATIONS, bytes([number]) * size
 
 
-CHANGE = (Kind.CHANGES, b"change")
+CHANGE = (FrameKind.CHANGES, b"change")
 
 
 def test_messages_leave_in_the_order_in_which_they_came():
@@ -106,6 +106,6 @@ def test_counts_always_agree_with_what_is_there(steps: list[tuple[str, int]]):
             queue.drop_newest()
         inside = list(queue._messages)
         assert queue.bytes == sum(len(item) for _, item in inside)
-        assert queue.notifications == sum(kind is Kind.ROUTED for kind, _ in inside)
+        assert queue.notifications == sum(kind is FrameKind.NOTIFICATIONS for kind, _ in inside)
         if step in {"oldest", "newest"}:
             assert not queue.is_over_bound

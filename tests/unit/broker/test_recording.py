@@ -1,12 +1,12 @@
 import inspect
 
-from octopis.broker.recorder import ClientLog, Recorder
+from octopis.broker.recorder import ClientLog, TraceRecorder
 from octopis.broker.recording import DeliveryLog, Recording
 from support.live import client_of, line, overlay, ready, run_live
 
 
 def test_recorder_hears_everything_that_a_broker_tells():
-    for base, heard in ((Recording, Recorder), (DeliveryLog, ClientLog)):
+    for base, heard in ((Recording, TraceRecorder), (DeliveryLog, ClientLog)):
         told = [name for name in vars(base) if not name.startswith("_")]
         assert told
         for name in told:

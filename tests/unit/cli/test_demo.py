@@ -7,7 +7,7 @@ from octopis.cli import demo
 from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm
 from octopis.demo.comparison import Compared
-from octopis.demo.deliveries import Verdict
+from octopis.demo.deliveries import RoundVerdict
 from octopis.demo.run import Demonstrated
 from octopis.demo.stage import PlainStage
 from octopis.demo.workload import SIZES, Feed, SlowedLink
@@ -18,7 +18,7 @@ LINK = SlowedLink(HOST, BrokerId("b", 0), 21_920.0, 0)
 
 
 def compared(algorithm: Algorithm, lost: int) -> Compared:
-    verdict = Verdict(100, 100 - lost, lost, 0, 0, 0, 1.5, 6_480.0)
+    verdict = RoundVerdict(100, 100 - lost, lost, 0, 0, 0, 1.5, 6_480.0)
     return Compared(algorithm, verdict, 340, 1_581, 999, LINK.short, 300, {}, False)
 
 

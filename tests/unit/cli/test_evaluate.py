@@ -11,7 +11,7 @@ import pytest
 from octopis.cli import evaluate as evaluate_output
 from octopis.cli.evaluate import shown_progress
 from octopis.evaluation.agenda import Progress, Told
-from octopis.evaluation.experiments import Size
+from octopis.evaluation.experiments import EvaluationSize
 from octopis.evaluation.folders import REQUEST, claim_folder
 from octopis.version import __version__
 from support.measures import request
@@ -84,7 +84,7 @@ class TestBadInput:
         ],
     )
     def test_folder_of_another_evaluation(self, evaluate, words: tuple[str, ...], said: str):
-        claim_folder(Path("out"), request(version=__version__, size=Size.QUICK))
+        claim_folder(Path("out"), request(version=__version__, size=EvaluationSize.QUICK))
         Path("a.csv").write_text("Date,Symbol\n", encoding="utf-8")
         before = Path("out", REQUEST).read_bytes()
         assert f"out holds an evaluation with {said}" in evaluate("--out", "out", *words)

@@ -12,7 +12,7 @@ from octopis.core.wire.client import (
     encode_gap,
 )
 from octopis.core.wire.control import Goodbye, Ping, Pong, decode_control, encode_control
-from octopis.core.wire.frames import FrameDecoder, Kind, encode_frame, encode_items
+from octopis.core.wire.frames import FrameDecoder, FrameKind, encode_frame, encode_items
 from octopis.core.wire.greeting import ClientHello, Welcome, decode_hello, encode_welcome
 from octopis.core.wire.published import encode_published
 from octopis.core.wire.refusals import Refusal
@@ -74,7 +74,7 @@ class Broker:
 
 
 def ping_frame(request: int) -> bytes:
-    return encode_frame(Kind.UNSUBSCRIBE, request.to_bytes(1, "big"))
+    return encode_frame(FrameKind.UNSUBSCRIBE, request.to_bytes(1, "big"))
 
 
 def test_client_says_hello_and_is_welcomed():
@@ -97,7 +97,7 @@ def test_answers_reach_whoever_asked():
             first, second = broker.client.ask(ping_frame), broker.client.ask(ping_frame)
             refusal = Refusal.of(InvalidFilter("no such word", 3))
             items = [AnswerItem(2, refusal), AnswerItem(1)]
-            broker.writer.write(encode_items(Kind.ANSWERS, list(map(encode_answer, items))))
+            broker.writer.write(encode_items(FrameKind.ANSWERS, list(map(encode_answer, items))))
             assert await first is None
             with pytest.raises(InvalidFilter, match="no such word at column 3"):
                 await second
@@ -110,7 +110,7 @@ def test_deliveries_gaps_and_pings():
         async with Broker() as broker:
             await broker.welcome()
             item = encode_delivery([3], encode_published({"x": 1}, b"", "you", 1, 1))
-            data = encode_items(Kind.DELIVER, [item, item]) + encode_gap(5)
+            data = encode_items(FrameKind.DELIVER, [item, item]) + encode_gap(5)
             broker.writer.write(data + encode_control(Ping()))
             assert decode_control(await broker.frame()) == Pong()
             assert [each.numbers for each in broker.heard.deliveries] == [[3], [3]]
@@ -146,8 +146,8 @@ def test_goodbye_is_the_reason():
     "nonsense",
     [
         b"\xff\xff\xff\xff",
-        encode_frame(Kind.PUBLISH, b""),
-        encode_items(Kind.ANSWERS, [encode_answer(AnswerItem(99))]),
+        encode_frame(FrameKind.PUBLISH, b""),
+        encode_items(FrameKind.ANSWERS, [encode_answer(AnswerItem(99))]),
     ],
 )
 def test_broker_that_speaks_nonsense_is_left(nonsense: bytes):
@@ -175,7 +175,7 @@ def test_answer_that_nobody_waits_for_any_more_is_let_go():
         async with Broker() as broker:
             await broker.welcome()
             broker.client.ask(ping_frame).cancel()
-            broker.writer.write(encode_items(Kind.ANSWERS, [encode_answer(AnswerItem(1))]))
+            broker.writer.write(encode_items(FrameKind.ANSWERS, [encode_answer(AnswerItem(1))]))
             broker.writer.write(encode_gap(1))
             await until(lambda: broker.heard.dropped)
             assert broker.client.is_open

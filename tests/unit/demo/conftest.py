@@ -6,9 +6,9 @@ import pytest
 from octopis.core.routing import Algorithm
 from octopis.core.topology import SCOT
 from octopis.demo.comparison import Compared
-from octopis.demo.deliveries import Verdict
+from octopis.demo.deliveries import RoundVerdict
 from octopis.demo.rounds import Round
-from octopis.demo.watching import BrokerView, Snapshot
+from octopis.demo.watching import BrokerView, OverlayMoment
 from octopis.demo.workload import SEED, SIZES, Feed, SlowedLink, plan_of, read_feed, slowed_link
 from octopis.overlay.player import Played
 from octopis.scenario.example import write_example
@@ -39,10 +39,10 @@ def link(scot: SCOT, feed: Feed) -> SlowedLink:
 
 
 @pytest.fixture
-def snapshot(scot: SCOT) -> Callable[..., Snapshot]:
+def snapshot(scot: SCOT) -> Callable[..., OverlayMoment]:
     """Make a snapshot of an overlay at rest, but for what is said."""
 
-    def make(**facts: object) -> Snapshot:
+    def make(**facts: object) -> OverlayMoment:
         values = {
             "seen_ns": 0,
             "brokers": {broker.short: BrokerView(0, 0.0, False) for broker in scot.brokers},
@@ -55,13 +55,13 @@ def snapshot(scot: SCOT) -> Callable[..., Snapshot]:
             "deliveries": 0,
             "publishers_wait": False,
         }
-        return Snapshot(**{**values, **facts})
+        return OverlayMoment(**{**values, **facts})
 
     return make
 
 
 @pytest.fixture
-def rounds(snapshot: Callable[..., Snapshot]) -> list[Round]:
+def rounds(snapshot: Callable[..., OverlayMoment]) -> list[Round]:
     """Three rounds, in the last of which nothing much waits."""
     found = []
     for algorithm, wait in zip(
@@ -100,7 +100,7 @@ def row() -> Callable[..., Compared]:
         dynamic = algorithm is Algorithm.DNR
         return Compared(
             algorithm,
-            Verdict(**{name: facts.pop(name, value) for name, value in verdict.items()}),
+            RoundVerdict(**{name: facts.pop(name, value) for name, value in verdict.items()}),
             subscription_ims=340,
             notification_ims=1_581,
             longest_queue=1_001,

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from octopis.core.routing import Algorithm
-from octopis.demo.deliveries import DELIVERIES, Verdict, check_deliveries, write_deliveries
+from octopis.demo.deliveries import DELIVERIES, RoundVerdict, check_deliveries, write_deliveries
 from octopis.demo.rounds import Round
 from octopis.pipeline.scenarios.truth import true_pairs
 from octopis.scenario.folder import Scenario
@@ -57,7 +57,7 @@ def test_round_without_any_delivery_has_lost_them_all(
     path = tmp_path / "deliveries.parquet"
     write(path, {"bid": due})
     found = check_deliveries(spark, scenario, path, (Algorithm.BID, Algorithm.DNR))
-    assert found[Algorithm.DNR] == Verdict(len(due), 0, len(due), 0, 0, 0, None, None)
+    assert found[Algorithm.DNR] == RoundVerdict(len(due), 0, len(due), 0, 0, 0, None, None)
 
 
 def test_rounds_are_written_as_they_were_read(rounds: list[Round], tmp_path: Path):

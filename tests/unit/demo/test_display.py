@@ -8,7 +8,7 @@ from octopis.core.routing import Algorithm
 from octopis.core.topology import SCOT
 from octopis.demo.comparison import Compared
 from octopis.demo.display import Scene, bar, comparison_table, render, sparkline
-from octopis.demo.watching import BrokerView, Snapshot
+from octopis.demo.watching import BrokerView, OverlayMoment
 from octopis.demo.workload import SlowedLink
 
 BUSY = ["b,2 → b,0", "b,2 → b,1", "a,2 → b,2", "c,1 → b,1"]
@@ -20,7 +20,7 @@ def scene(scot: SCOT, link: SlowedLink) -> Scene:
 
 
 @pytest.fixture
-def busy(snapshot: Callable[..., Snapshot], scot: SCOT) -> Snapshot:
+def busy(snapshot: Callable[..., OverlayMoment], scot: SCOT) -> OverlayMoment:
     brokers = {broker.short: BrokerView(0, 0.0, False) for broker in scot.brokers}
     brokers["b,2"] = BrokerView(12_345, 1_234.0, True)
     return snapshot(
@@ -42,7 +42,7 @@ def shown(what: RenderableType, width: int) -> str:
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])
-def test_everything_fits_and_is_there(scene: Scene, busy: Snapshot, width: int):
+def test_everything_fits_and_is_there(scene: Scene, busy: OverlayMoment, width: int):
     text = shown(render(scene, [busy]), width)
     assert "…" not in text
     assert max(map(len, text.splitlines())) <= min(width, 100)
@@ -66,7 +66,7 @@ def test_overlay_that_starts_has_nothing_to_show_yet(scene: Scene):
     assert "broker processes are starting" in shown(render(scene, []), 80)
 
 
-def test_overlay_at_rest_says_so(scene: Scene, snapshot: Callable[..., Snapshot]):
+def test_overlay_at_rest_says_so(scene: Scene, snapshot: Callable[..., OverlayMoment]):
     text = shown(render(scene, [snapshot()]), 80)
     assert "all queues are empty" in text
     assert "none" in text

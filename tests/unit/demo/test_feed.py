@@ -1,4 +1,4 @@
-from octopis.core.routing.messages import Routed
+from octopis.core.routing.messages import NotificationMessage
 from octopis.core.wire.link import encode_message
 from octopis.core.wire.published import decode_published, encode_published
 from octopis.demo.workload import Feed
@@ -19,6 +19,6 @@ def test_times_are_those_of_the_play(feed: Feed):
 def test_size_is_what_a_notification_takes_on_a_link(feed: Feed):
     raw = encode_published(feed.example, b"", "hrp", 150, 1_700_000_000_000_000_000)
     (published,) = decode_published(b"\x91" + raw)
-    _, item = encode_message(Routed(published))
+    _, item = encode_message(NotificationMessage(published))
     assert item == raw
     assert abs(len(item) - feed.bytes_each) < 5

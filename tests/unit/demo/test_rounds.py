@@ -5,14 +5,14 @@ import uvloop
 
 from octopis.core.routing import Algorithm
 from octopis.demo.rounds import Round, play_round, read_links
-from octopis.demo.watching import Snapshot
+from octopis.demo.watching import OverlayMoment
 from octopis.demo.workload import SlowedLink
 from octopis.errors import OperationFailed
 from octopis.scenario.folder import Scenario
 
 
 def test_round_is_played_through_real_brokers(tmp_path: Path, scenario: Scenario, link: SlowedLink):
-    told: list[Snapshot] = []
+    told: list[OverlayMoment] = []
     found = uvloop.run(play_round(scenario, link, Algorithm.DNR, tmp_path, told.append))
     assert told == found.snapshots
     assert len(told) > 5

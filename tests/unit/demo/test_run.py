@@ -7,10 +7,10 @@ from pyspark.sql import SparkSession
 from octopis.demo.folder import CONTENTS
 from octopis.demo.run import ROUNDS, run_demo
 from octopis.demo.stage import PlainStage
-from octopis.demo.workload import SEED, Size
+from octopis.demo.workload import SEED, DemoSize
 from octopis.errors import InvalidConfiguration
 
-TINY = Size(subscribers=8, publishers=2, notifications_each=2, high_rate_notifications=60)
+TINY = DemoSize(subscribers=8, publishers=2, notifications_each=2, high_rate_notifications=60)
 
 
 class Listener(PlainStage):

@@ -9,7 +9,7 @@ from octopis.core.topology import SCOT
 from octopis.demo import stage
 from octopis.demo.display import Scene
 from octopis.demo.stage import PlainStage, TerminalStage
-from octopis.demo.watching import Snapshot
+from octopis.demo.watching import OverlayMoment
 from octopis.demo.workload import SlowedLink
 
 
@@ -26,7 +26,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_plain_lines_come_every_few_seconds_at_most(
-    scene: Scene, snapshot: Callable[..., Snapshot], clock: list[float]
+    scene: Scene, snapshot: Callable[..., OverlayMoment], clock: list[float]
 ):
     printed = StringIO()
     with PlainStage(Console(file=printed)).round(scene) as told:
@@ -54,7 +54,7 @@ def test_plain_text_is_neither_wrapped_nor_taken_for_markup():
 
 
 def test_terminal_shows_the_overlay_meanwhile_and_keeps_one_line(
-    scene: Scene, snapshot: Callable[..., Snapshot]
+    scene: Scene, snapshot: Callable[..., OverlayMoment]
 ):
     printed = StringIO()
     console = Console(file=printed, force_terminal=True, width=80, color_system=None)

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from octopis.demo import watching
-from octopis.demo.watching import Snapshot, Watcher
+from octopis.demo.watching import OverlayMoment, Watcher
 from octopis.demo.workload import SlowedLink
 from octopis.overlay.status import Statuses
 
@@ -43,7 +43,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_snapshot_tells_queues_overload_cases_and_progress(link: SlowedLink):
-    told: list[Snapshot] = []
+    told: list[OverlayMoment] = []
     watcher = Watcher(link, told.append)
     watcher.see(statuses())
     (seen,) = watcher.snapshots

@@ -17,7 +17,7 @@ from octopis.evaluation.agenda import (
     run_name,
     run_s,
 )
-from octopis.evaluation.experiments import Experiment, Point, Size, points
+from octopis.evaluation.experiments import EvaluationSize, Experiment, Point, points
 from octopis.evaluation.folders import Folders
 from octopis.evaluation.sensitivity import bases
 from octopis.evaluation.sensitivity import points as varied_points
@@ -148,7 +148,7 @@ def test_stage_that_fails_stops_telling(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(told) == count
 
 
-def everything(folder: Path, size: Size) -> list[Item]:
+def everything(folder: Path, size: EvaluationSize) -> list[Item]:
     groups: dict[str, list[Point]] = {}
     for point in points(size, 1, PAPER):
         groups.setdefault(point.experiment, []).append(point)
@@ -160,7 +160,7 @@ def everything(folder: Path, size: Size) -> list[Item]:
 
 
 def test_agenda_holds_every_scenario_truth_run_and_group(tmp_path: Path):
-    found = everything(tmp_path, Size.QUICK)
+    found = everything(tmp_path, EvaluationSize.QUICK)
     counts = Counter(item.stage for item in found)
     # 11 scenarios and 2 bases are built, 2 x 7 varied; 10 run under three algorithms, 1 under two.
     assert counts == {
@@ -176,15 +176,17 @@ def test_agenda_holds_every_scenario_truth_run_and_group(tmp_path: Path):
 
 
 def test_full_size_is_expected_to_take_most_of_an_hour_and_quick_minutes(tmp_path: Path):
-    full = sum(item.expected_s for item in everything(tmp_path, Size.FULL))
-    quick = sum(item.expected_s for item in everything(tmp_path, Size.QUICK))
+    full = sum(item.expected_s for item in everything(tmp_path, EvaluationSize.FULL))
+    quick = sum(item.expected_s for item in everything(tmp_path, EvaluationSize.QUICK))
     assert 30 * 60 < full < 120 * 60
     assert 60 < quick < 10 * 60
 
 
 def test_larger_runs_are_expected_to_take_longer_and_bid_longest():
     first, *_, last = [
-        each for each in points(Size.FULL, 1, PAPER) if each.experiment is Experiment.SUBSCRIBERS
+        each
+        for each in points(EvaluationSize.FULL, 1, PAPER)
+        if each.experiment is Experiment.SUBSCRIBERS
     ]
     times = [run_s(first.plan, algorithm) for algorithm in (Algorithm.SNR, Algorithm.BID)]
     assert times == sorted(times)
@@ -193,10 +195,13 @@ def test_larger_runs_are_expected_to_take_longer_and_bid_longest():
 
 def test_deliveries_are_about_what_the_selectivity_lets_expect():
     """100 publishers of 1,000 notifications, each wanted by 2% of 500 subscribers."""
-    first = points(Size.FULL, 1, PAPER)[0]
+    first = points(EvaluationSize.FULL, 1, PAPER)[0]
     assert deliveries(first.plan) == pytest.approx(100 * 1000 * 0.02 * 500)
     assert metrics_s([first]) == pytest.approx(6 + 3e6 * 1.0e-6)
 
 
 def test_run_is_named_by_its_scenario_and_algorithm():
-    assert run_name(points(Size.FULL, 2, PAPER)[0], Algorithm.BID) == "subscribers-500-seed2-bid"
+    assert (
+        run_name(points(EvaluationSize.FULL, 2, PAPER)[0], Algorithm.BID)
+        == "subscribers-500-seed2-bid"
+    )

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from octopis.errors import InvalidConfiguration, SweepFailed
 from octopis.evaluation.evaluate import Evaluation, check_quotes
-from octopis.evaluation.experiments import Experiment, Size
+from octopis.evaluation.experiments import EvaluationSize, Experiment
 from octopis.evaluation.folders import claim_folder
 from octopis.pipeline.ingest.ingest import ingest, read_quotes
 from support.evaluations import evaluation_in, tiny_sizes
@@ -38,7 +38,7 @@ def test_runs_are_measured_in_groups_of_an_experiment_with_a_seed(tmp_path: Path
 
 
 def test_full_evaluation_holds_every_point(tmp_path: Path):
-    points = evaluation(tmp_path, size=Size.FULL).points
+    points = evaluation(tmp_path, size=EvaluationSize.FULL).points
     assert len(points) == 7 + 5 + 3 + 3 + 2 * 27
     assert len({point.name for point in points}) == len(points)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from octopis.core.routing import Algorithm
-from octopis.evaluation.experiments import RATES, SIZES, Experiment, Point, Size, points
+from octopis.evaluation.experiments import RATES, SIZES, EvaluationSize, Experiment, Point, points
 from octopis.scenario.costs import profile_named
 
 PAPER = profile_named("paper")
@@ -13,7 +13,7 @@ EVERY_ALGORITHM = {Algorithm.BID, Algorithm.SNR, Algorithm.DNR}
 
 
 def full(experiment: Experiment) -> list[Point]:
-    return [each for each in points(Size.FULL, 1, PAPER) if each.experiment is experiment]
+    return [each for each in points(EvaluationSize.FULL, 1, PAPER) if each.experiment is experiment]
 
 
 def test_subscriber_scalability_is_the_papers():
@@ -57,8 +57,8 @@ def test_several_high_rate_publishers_differ_from_the_burst_in_their_number_alon
         assert set(each.algorithms) == EVERY_ALGORITHM - {Algorithm.BID}
 
 
-@pytest.mark.parametrize("size", Size)
-def test_everything_runs_on_the_papers_overlay_and_loses_nothing(size: Size):
+@pytest.mark.parametrize("size", EvaluationSize)
+def test_everything_runs_on_the_papers_overlay_and_loses_nothing(size: EvaluationSize):
     for each in points(size, 1, PAPER):
         scot = each.plan.topology.scot
         assert (len(scot.brokers), len(scot.clusters)) == (75, 5)
@@ -69,14 +69,14 @@ def test_everything_runs_on_the_papers_overlay_and_loses_nothing(size: Size):
         each.plan.check()
 
 
-@pytest.mark.parametrize("size", Size)
-def test_names_are_unique_over_all_seeds(size: Size):
+@pytest.mark.parametrize("size", EvaluationSize)
+def test_names_are_unique_over_all_seeds(size: EvaluationSize):
     names = [each.name for seed in range(1, 12) for each in points(size, seed, PAPER)]
     assert len(set(names)) == len(names)
 
 
-@pytest.mark.parametrize("size", Size)
-def test_seeds_differ_in_seed_and_name_alone(size: Size):
+@pytest.mark.parametrize("size", EvaluationSize)
+def test_seeds_differ_in_seed_and_name_alone(size: EvaluationSize):
     for first, other in zip(points(size, 1, PAPER), points(size, 7, PAPER), strict=True):
         assert (first.seed, other.seed) == (1, 7)
         assert other.name == first.name.removesuffix("seed1") + "seed7"
@@ -84,8 +84,8 @@ def test_seeds_differ_in_seed_and_name_alone(size: Size):
 
 
 def test_quick_has_the_shape_of_full_but_is_smaller():
-    quick, whole = SIZES[Size.QUICK], SIZES[Size.FULL]
-    for name in SIZES[Size.FULL].__dataclass_fields__:
+    quick, whole = SIZES[EvaluationSize.QUICK], SIZES[EvaluationSize.FULL]
+    for name in SIZES[EvaluationSize.FULL].__dataclass_fields__:
         small, large = getattr(quick, name), getattr(whole, name)
         if isinstance(small, tuple):
             assert list(small) == sorted(small), "points are in ascending order"

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from octopis.errors import InvalidConfiguration
-from octopis.evaluation.experiments import Size
+from octopis.evaluation.experiments import EvaluationSize
 from octopis.evaluation.folders import REQUEST, claim_folder
 from support.measures import PAPER, request
 
@@ -43,7 +43,7 @@ def test_same_request_goes_on_with_what_is_there(tmp_path: Path):
     ("changes", "said"),
     [
         ({"version": "9"}, r"another version \(1.2.3, not 9\)"),
-        ({"size": Size.FULL}, r"another size \(quick, not full\)"),
+        ({"size": EvaluationSize.FULL}, r"another size \(quick, not full\)"),
         ({"seeds": 2}, r"another seeds \(1, not 2\)"),
         ({"profile": "octopis"}, r"another profile \(paper, not octopis\)"),
         (

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from octopis.core.routing import Algorithm
-from octopis.evaluation.experiments import Experiment, Point, Size, points
+from octopis.evaluation.experiments import EvaluationSize, Experiment, Point, points
 from octopis.evaluation.folders import Folders
 from octopis.evaluation.measures import Measures, Series, read_measures
 from support.measures import PAPER, measures
@@ -56,7 +56,9 @@ class TestSelection:
 
 @pytest.fixture
 def point() -> Point:
-    (found,) = [each for each in points(Size.QUICK, 1, PAPER) if each.name == "burst-60000-seed1"]
+    (found,) = [
+        each for each in points(EvaluationSize.QUICK, 1, PAPER) if each.name == "burst-60000-seed1"
+    ]
     return found
 
 

@@ -9,7 +9,7 @@ import pytest
 from octopis.core.routing import Algorithm
 from octopis.core.topology import from_catalogue
 from octopis.errors import InvalidConfiguration
-from octopis.evaluation.experiments import Experiment, Point, Size
+from octopis.evaluation.experiments import EvaluationSize, Experiment, Point
 from octopis.evaluation.sensitivity import BASELINE, FULL, VARIATIONS, bases, derive, points
 from octopis.scenario.document import RoutingOptions, parse_scenario
 from octopis.scenario.example import write_example
@@ -21,13 +21,13 @@ from octopis.scenario.folder import (
     SUBSCRIPTIONS,
     read_scenario,
 )
-from octopis.scenario.plan import Plan
+from octopis.scenario.plan import ScenarioPlan
 from support.measures import PAPER
 
 EVERY = {each.name: each for each in FULL}
 
 
-def settings(plan: Plan) -> dict[str, object]:
+def settings(plan: ScenarioPlan) -> dict[str, object]:
     """Return everything that a document says, but for its name."""
     document, _ = parse_scenario(plan.document(), "here")
     found: dict[str, object] = {
@@ -40,24 +40,24 @@ def settings(plan: Plan) -> dict[str, object]:
     return found
 
 
-def changed(name: str, base: Plan) -> dict[str, tuple[object, object]]:
+def changed(name: str, base: ScenarioPlan) -> dict[str, tuple[object, object]]:
     before, after = settings(base), settings(EVERY[name].of(base, "varied"))
     assert before.keys() == after.keys()
     return {key: (before[key], after[key]) for key in before if before[key] != after[key]}
 
 
 @pytest.fixture(params=[0, 1], ids=["quiet", "burst"])
-def base(request: pytest.FixtureRequest) -> Plan:
-    return bases(Size.FULL, PAPER)[request.param]
+def base(request: pytest.FixtureRequest) -> ScenarioPlan:
+    return bases(EvaluationSize.FULL, PAPER)[request.param]
 
 
-def test_first_variation_is_none(base: Plan):
+def test_first_variation_is_none(base: ScenarioPlan):
     assert FULL[0].name == BASELINE
     assert changed(BASELINE, base) == {}
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY if " x " in name])
-def test_cost_is_multiplied_and_no_other_setting_changes(name: str, base: Plan):
+def test_cost_is_multiplied_and_no_other_setting_changes(name: str, base: ScenarioPlan):
     cost, factor = name.split(" x ")
     ((key, (before, after)),) = changed(name, base).items()
     assert key == cost
@@ -73,19 +73,21 @@ def test_cost_is_multiplied_and_no_other_setting_changes(name: str, base: Plan):
         ("t_w 100 ms", {"window_ms": (50, 100)}),
     ],
 )
-def test_routing_option_is_set_and_no_other_setting_changes(name: str, change: dict, base: Plan):
+def test_routing_option_is_set_and_no_other_setting_changes(
+    name: str, change: dict, base: ScenarioPlan
+):
     assert changed(name, base) == change
 
 
 @pytest.mark.parametrize("every_ms", [5, 3, 2])
-def test_subscriptions_come_faster_and_no_setting_changes(every_ms: int, base: Plan):
+def test_subscriptions_come_faster_and_no_setting_changes(every_ms: int, base: ScenarioPlan):
     name = f"a subscription every {every_ms} ms"
     assert changed(name, base) == {}
     assert EVERY[name].of(base, "v") == replace(base, name="v", subscribe_every_ms=every_ms)
     assert every_ms < base.subscribe_every_ms, "else they would not settle before publishing"
 
 
-def test_other_profile_changes_costs_alone(base: Plan):
+def test_other_profile_changes_costs_alone(base: ScenarioPlan):
     assert set(changed("profile octopis", base)) <= set(PAPER.costs.__struct_fields__)
     assert EVERY["profile octopis"].of(base, "v").profile.name == "octopis"
 
@@ -97,12 +99,12 @@ def test_all_variations_are_tested_here():
 
 
 def test_quick_varies_less_of_the_same():
-    assert {each.name for each in VARIATIONS[Size.QUICK]} < set(EVERY)
-    assert VARIATIONS[Size.QUICK][0].name == BASELINE
+    assert {each.name for each in VARIATIONS[EvaluationSize.QUICK]} < set(EVERY)
+    assert VARIATIONS[EvaluationSize.QUICK][0].name == BASELINE
 
 
-@pytest.mark.parametrize("size", Size)
-def test_both_scenarios_are_varied_alike_and_told_apart_by_their_burst(size: Size):
+@pytest.mark.parametrize("size", EvaluationSize)
+def test_both_scenarios_are_varied_alike_and_told_apart_by_their_burst(size: EvaluationSize):
     quiet, burst = bases(size, PAPER)
     assert (quiet.high_rate_notifications, burst.high_rate_notifications > 0) == (0, True)
     found = points(size, PAPER)
@@ -115,8 +117,8 @@ def test_both_scenarios_are_varied_alike_and_told_apart_by_their_burst(size: Siz
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, Path]:
-    plan = Plan(
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[ScenarioPlan, Path]:
+    plan = ScenarioPlan(
         routing=RoutingOptions(Algorithm.SNR),
         topology=from_catalogue("paper"),
         subscribers=12,
@@ -128,7 +130,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, Path]:
     return plan, folder
 
 
-def derived(made: tuple[Plan, Path], name: str, out: Path) -> Path:
+def derived(made: tuple[ScenarioPlan, Path], name: str, out: Path) -> Path:
     plan, folder = made
     varied = EVERY[name].of(plan, "varied")
     derive(Point(Experiment.SENSITIVITY, 0, varied, base="b"), folder, out / "varied")
@@ -136,7 +138,9 @@ def derived(made: tuple[Plan, Path], name: str, out: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", [BASELINE, "tau 20", "routing_us x 2", "profile octopis"])
-def test_derived_scenario_keeps_every_table(made: tuple[Plan, Path], name: str, tmp_path: Path):
+def test_derived_scenario_keeps_every_table(
+    made: tuple[ScenarioPlan, Path], name: str, tmp_path: Path
+):
     found = derived(made, name, tmp_path)
     for table in (SUBSCRIPTIONS, PUBLISHERS, NOTIFICATIONS):
         assert pq.read_table(found / table).equals(pq.read_table(made[1] / table))
@@ -145,7 +149,7 @@ def test_derived_scenario_keeps_every_table(made: tuple[Plan, Path], name: str, 
 
 
 def test_derived_scenario_has_other_subscribe_times_only_when_asked(
-    made: tuple[Plan, Path], tmp_path: Path
+    made: tuple[ScenarioPlan, Path], tmp_path: Path
 ):
     found = derived(made, "a subscription every 3 ms", tmp_path)
     before, after = (pq.read_table(folder / SUBSCRIPTIONS) for folder in (made[1], found))
@@ -158,7 +162,9 @@ def test_derived_scenario_has_other_subscribe_times_only_when_asked(
     assert len(read_scenario(found).subscribers) == 12
 
 
-def test_scenario_that_cannot_be_read_is_not_left_behind(made: tuple[Plan, Path], tmp_path: Path):
+def test_scenario_that_cannot_be_read_is_not_left_behind(
+    made: tuple[ScenarioPlan, Path], tmp_path: Path
+):
     plan, folder = made
     broken = replace(plan, routing=RoutingOptions(Algorithm.SNR, window_ms=-1))
     with pytest.raises(InvalidConfiguration):

@@ -2,7 +2,7 @@
 
 import pyspark
 
-from octopis.evaluation.experiments import Size
+from octopis.evaluation.experiments import EvaluationSize
 from octopis.evaluation.setting import setting
 from support.measures import request
 
@@ -14,7 +14,7 @@ def said(**changes) -> dict[str, str]:
 
 
 def test_full_size_is_said_in_the_papers_numbers():
-    found = said(size=Size.FULL, seeds=5)
+    found = said(size=EvaluationSize.FULL, seeds=5)
     assert found["size, seeds"] == "full, seeds 1 to 5"
     assert found["subscriber scalability"] == (
         "500, 1,000, 2,000, 4,000, 6,000, 8,000, 10,000 subscribers; 100 publishers of 1,000 "

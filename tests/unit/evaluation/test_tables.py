@@ -15,7 +15,7 @@ from octopis.evaluation.tables import (
     sensitivity,
     series_rows,
     shown,
-    spread,
+    value_over_seeds,
     write_csv,
 )
 from support.measures import measures
@@ -47,9 +47,9 @@ def test_figures_are_shown_as_people_read_them(value: float | None, unit: str, t
 
 
 def test_spread_is_from_the_least_to_the_most_of_several_seeds():
-    assert spread(outcome(5, 2, 3)) == "2.0 to 5.0"
-    assert spread(outcome(5)) == ""
-    assert spread(outcome()) == ""
+    assert value_over_seeds(outcome(5, 2, 3)) == "2.0 to 5.0"
+    assert value_over_seeds(outcome(5)) == ""
+    assert value_over_seeds(outcome()) == ""
 
 
 def test_reasons_are_numbered_once_each_in_their_order():

@@ -3,21 +3,21 @@ from octopis.core.routing import Algorithm
 from octopis.core.topology import from_catalogue
 from octopis.explain.client_picture import client_handles, paint_clients
 from octopis.explain.explainer import explain
-from octopis.explain.explanation import Explanation
+from octopis.explain.explanation import RouteExplanation
 from octopis.explain.overlay_picture import Canvas
 from octopis.explain.pictures import draw_canvas
-from octopis.explain.question import Question, Subscriber
+from octopis.explain.question import AskedSubscriber, Question
 from support.notation import broker, subscriber
 
 SCOT_7 = from_catalogue("figure-7").scot
 
 
-def answer(*subscribers: Subscriber) -> Explanation:
+def answer(*subscribers: AskedSubscriber) -> RouteExplanation:
     question = Question(SCOT_7, broker("b,2"), Notification({"price": 12}), subscribers)
     return explain(question, Algorithm.SNR)
 
 
-def painted(*subscribers: Subscriber) -> Canvas:
+def painted(*subscribers: AskedSubscriber) -> Canvas:
     canvas = draw_canvas(SCOT_7, "title", room=0.5)
     paint_clients(canvas, answer(*subscribers))
     return canvas

@@ -3,7 +3,15 @@ from random import Random
 import pytest
 
 from octopis.core.model import BrokerId, Notification
-from octopis.core.routing import Algorithm, Broker, Effect, Enqueue, Message, Reason, Routed
+from octopis.core.routing import (
+    Algorithm,
+    Broker,
+    Effect,
+    Enqueue,
+    Message,
+    NotificationMessage,
+    Reason,
+)
 from octopis.core.topology import LinkKind, from_catalogue, grow
 from octopis.explain.explainer import explain
 from octopis.explain.question import Question
@@ -44,10 +52,10 @@ def test_explanation_is_what_brokers_do_under_another_driver(seed: int, algorith
     network.publish(question.publisher, question.notification)
     network.settle()
     answer = explain(question, algorithm)
-    matching = {each.name for each in question.subscribers if each.wanted.matches({"price": 12})}
+    matching = {each.name for each in question.subscribers if each.filter.matches({"price": 12})}
     assert set(answer.paths) == matching == {each.client for each in network.delivered}
     if algorithm is not Algorithm.BID:  # its trees depend on the order of arrival
-        sent = [each for each in network.sent if isinstance(each.message, Routed)]
+        sent = [each for each in network.sent if isinstance(each.message, NotificationMessage)]
         assert sorted((each.source, each.target, each.message.cbv_p) for each in sent) == sorted(
             (hop.source, hop.target, hop.cbv_p) for hop in answer.hops
         )
@@ -119,7 +127,7 @@ def test_a_loop_in_the_core_is_found(monkeypatch: pytest.MonkeyPatch):
     take_in = Broker.messages_arrived
 
     def send_back(self: Broker, link: BrokerId, messages: list[Message]) -> list[Effect]:
-        if not isinstance(messages[0], Routed):
+        if not isinstance(messages[0], NotificationMessage):
             return take_in(self, link, messages)
         self.link_status.entered(link)
         return [Enqueue(link, messages, [Reason.MATCH])]

@@ -6,13 +6,13 @@ from octopis.core.model import Notification
 from octopis.core.routing import Algorithm
 from octopis.core.topology import from_catalogue
 from octopis.explain.explainer import explain
-from octopis.explain.explanation import Explanation, as_document
+from octopis.explain.explanation import RouteExplanation, as_document
 from octopis.explain.question import Question
 from support.notation import broker, links, subscriber
 
 
 @pytest.fixture
-def case_1() -> Explanation:
+def case_1() -> RouteExplanation:
     question = Question(
         from_catalogue("figure-7").scot,
         broker("b,2"),
@@ -28,7 +28,9 @@ def case_1() -> Explanation:
     return explain(question, Algorithm.DNR)
 
 
-def test_paths_are_given_in_the_order_of_the_subscribers_that_were_reached(case_1: Explanation):
+def test_paths_are_given_in_the_order_of_the_subscribers_that_were_reached(
+    case_1: RouteExplanation,
+):
     assert {name: [each.short for each in path] for name, path in case_1.paths.items()} == {
         "S1": ["b,2", "b,1", "b,0", "c,0"],
         "S2": ["b,2", "b,1", "c,1"],
@@ -37,18 +39,18 @@ def test_paths_are_given_in_the_order_of_the_subscribers_that_were_reached(case_
     assert list(case_1.paths) == ["S1", "S2", "S4"]
 
 
-def test_bits_have_one_digit_for_each_cluster_or_are_empty(case_1: Explanation):
+def test_bits_have_one_digit_for_each_cluster_or_are_empty(case_1: RouteExplanation):
     assert [case_1.bits(hop) for hop in case_1.hops] == ["001", "", "", ""]
 
 
-def test_explanation_does_not_change(case_1: Explanation):
+def test_explanation_does_not_change(case_1: RouteExplanation):
     with pytest.raises(AttributeError):
         case_1.hops = ()
     with pytest.raises(AttributeError):
         case_1.hops[0].overloaded = True
 
 
-def test_document_says_everything_and_survives_json(case_1: Explanation):
+def test_document_says_everything_and_survives_json(case_1: RouteExplanation):
     document = json.loads(json.dumps(as_document(case_1)))
     assert {key: document[key] for key in ("algorithm", "publisher", "ims", "cases")} == {
         "algorithm": "dnr",
@@ -85,7 +87,7 @@ def test_document_says_everything_and_survives_json(case_1: Explanation):
     }
 
 
-def test_document_names_bids(case_1: Explanation):
+def test_document_names_bids(case_1: RouteExplanation):
     document = as_document(explain(case_1.question, Algorithm.BID))
     carried = {hop["target"]: hop["bids"] for hop in document["hops"]}
     assert carried["c,0"] == ["c,0"]

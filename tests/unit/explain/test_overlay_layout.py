@@ -8,7 +8,7 @@ from octopis.core.topology.factors import AcyclicFactor, ConnectivityFactor
 from octopis.core.topology.planner import grow
 from octopis.core.topology.scot import SCOT
 from octopis.errors import InvalidInput
-from octopis.explain.layout import Curve, Layout, Point, lay_out, shown_label, shown_region
+from octopis.explain.layout import Curve, PictureLayout, Point, lay_out, shown_label, shown_region
 
 OVERLAYS = {name: from_catalogue(name).scot for name in catalogue_names()} | {
     "grown": grow(60, 4),
@@ -33,7 +33,7 @@ def points_on(curve: Curve, steps: int = 25) -> list[Point]:
     return found
 
 
-def covers(layout: Layout, broker: BrokerId, point: Point) -> bool:
+def covers(layout: PictureLayout, broker: BrokerId, point: Point) -> bool:
     x, y = layout.positions[broker]
     return (
         abs(point[0] - x) < layout.broker_width / 2 and abs(point[1] - y) < layout.broker_height / 2
@@ -41,12 +41,12 @@ def covers(layout: Layout, broker: BrokerId, point: Point) -> bool:
 
 
 @pytest.fixture(params=OVERLAYS)
-def overlay(request: pytest.FixtureRequest) -> tuple[SCOT, Layout]:
+def overlay(request: pytest.FixtureRequest) -> tuple[SCOT, PictureLayout]:
     scot = OVERLAYS[request.param]
     return scot, lay_out(scot)
 
 
-def test_regions_are_columns_and_clusters_are_rows(overlay: tuple[SCOT, Layout]):
+def test_regions_are_columns_and_clusters_are_rows(overlay: tuple[SCOT, PictureLayout]):
     scot, layout = overlay
     for region in scot.regions:
         assert len({layout.positions[broker][0] for broker in scot.region(region)}) == 1
@@ -55,13 +55,15 @@ def test_regions_are_columns_and_clusters_are_rows(overlay: tuple[SCOT, Layout])
     assert len(set(layout.positions.values())) == len(scot.brokers)
 
 
-def test_cluster_0_is_on_top(overlay: tuple[SCOT, Layout]):
+def test_cluster_0_is_on_top(overlay: tuple[SCOT, PictureLayout]):
     scot, layout = overlay
     heights = [layout.positions[broker][1] for broker in scot.region(scot.regions[0])]
     assert all(upper > lower for upper, lower in pairwise(heights))
 
 
-def test_every_link_has_a_curve_between_the_centres_of_its_brokers(overlay: tuple[SCOT, Layout]):
+def test_every_link_has_a_curve_between_the_centres_of_its_brokers(
+    overlay: tuple[SCOT, PictureLayout],
+):
     scot, layout = overlay
     assert len(layout.curves) == len(scot.acols) + len(scot.icols)
     for source, target, _ in (*scot.acols, *scot.icols):
@@ -71,7 +73,7 @@ def test_every_link_has_a_curve_between_the_centres_of_its_brokers(overlay: tupl
         assert len(curve) % 3 == 1
 
 
-def test_no_link_runs_through_a_broker_that_it_does_not_join(overlay: tuple[SCOT, Layout]):
+def test_no_link_runs_through_a_broker_that_it_does_not_join(overlay: tuple[SCOT, PictureLayout]):
     scot, layout = overlay
     for source, target, _ in (*scot.acols, *scot.icols):
         points = points_on(layout.curve(source, target))
@@ -80,14 +82,14 @@ def test_no_link_runs_through_a_broker_that_it_does_not_join(overlay: tuple[SCOT
             assert not any(covers(layout, broker, point) for point in points), (source, target)
 
 
-def test_no_link_leaves_the_grid(overlay: tuple[SCOT, Layout]):
+def test_no_link_leaves_the_grid(overlay: tuple[SCOT, PictureLayout]):
     _, layout = overlay
     left, right, bottom, top = layout.borders
     for curve in layout.curves.values():
         assert all(left < x < right and bottom < y < top for x, y in points_on(curve))
 
 
-def test_bows_stay_in_the_column_of_their_region(overlay: tuple[SCOT, Layout]):
+def test_bows_stay_in_the_column_of_their_region(overlay: tuple[SCOT, PictureLayout]):
     scot, layout = overlay
     for source, target, _ in scot.icols:
         x = layout.positions[source][0]
@@ -95,7 +97,7 @@ def test_bows_stay_in_the_column_of_their_region(overlay: tuple[SCOT, Layout]):
         assert all(abs(point[0] - x) < layout.column_width / 2 for point in points)
 
 
-def test_arcs_of_a_row_do_not_reach_the_row_above(overlay: tuple[SCOT, Layout]):
+def test_arcs_of_a_row_do_not_reach_the_row_above(overlay: tuple[SCOT, PictureLayout]):
     scot, layout = overlay
     for source, target, _ in scot.acols:
         y = layout.positions[source][1]
@@ -103,7 +105,7 @@ def test_arcs_of_a_row_do_not_reach_the_row_above(overlay: tuple[SCOT, Layout]):
         assert highest < y + layout.row_height - layout.broker_height / 2
 
 
-def test_number_of_rows_is_the_number_of_clusters(overlay: tuple[SCOT, Layout]):
+def test_number_of_rows_is_the_number_of_clusters(overlay: tuple[SCOT, PictureLayout]):
     scot, layout = overlay
     assert layout.rows == len(scot.clusters)
 

@@ -11,8 +11,9 @@ from octopis.overlay.player import Play
 from octopis.overlay.status import Statuses, totals
 from octopis.scenario.costs import profile_named
 from octopis.scenario.document import RoutingOptions
-from octopis.scenario.example import Plan, write_example
+from octopis.scenario.example import write_example
 from octopis.scenario.folder import Scenario, read_scenario
+from octopis.scenario.plan import ScenarioPlan
 from octopis.simulator.run import run
 from support.live import client_of, overlay, ready, run_live
 
@@ -20,7 +21,7 @@ FIGURE_3 = from_catalogue("figure-3")
 
 
 def scenario(folder: Path) -> Scenario:
-    plan = Plan(
+    plan = ScenarioPlan(
         routing=RoutingOptions(Algorithm.SNR),
         name="small",
         topology=FIGURE_3,

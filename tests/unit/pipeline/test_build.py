@@ -24,7 +24,7 @@ def test_simulator_runs_what_was_built(spark: SparkSession, tmp_path: Path):
         "scenario.toml",
         "subscriptions.parquet",
     ]
-    assert sum(str(each.wanted) == "feed = 'hrp'" for each in scenario.subscribers) == 3
+    assert sum(str(each.filter) == "feed = 'hrp'" for each in scenario.subscribers) == 3
     summary = run(scenario, tmp_path / "trace")
     assert (summary.state, summary.notifications, summary.deliveries_lost) == ("complete", 60, 0)
     assert summary.deliveries >= 60

@@ -17,7 +17,7 @@ def test_pairs_and_targets_say_the_same_as_the_filters(spark: SparkSession, tmp_
         for batch in scenario.publications()
         for publisher, sequence, _, attributes in zip(*batch, strict=True)
         for each in scenario.subscribers
-        if each.wanted.matches(attributes)
+        if each.filter.matches(attributes)
     }
     pairs = [tuple(row) for row in spark.read.parquet(str(tmp_path / "t/pairs.parquet")).collect()]
     assert sorted(pairs) == sorted(pair[:3] for pair in wanted)

@@ -4,11 +4,11 @@ from octopis.core.routing import Algorithm
 from octopis.scenario.clients import HIGH_RATE_PUBLISHER, Clients, attribute_types
 from octopis.scenario.document import RoutingOptions
 from octopis.scenario.high_rate import FEED
-from octopis.scenario.plan import Plan
+from octopis.scenario.plan import ScenarioPlan
 
 
 def clients(**options: object) -> Clients:
-    return Clients(Plan(routing=RoutingOptions(Algorithm.SNR), subscribers=40, **options))
+    return Clients(ScenarioPlan(routing=RoutingOptions(Algorithm.SNR), subscribers=40, **options))
 
 
 def test_order_of_asking_changes_nothing():
@@ -42,8 +42,8 @@ def test_times_are_steps_of_the_rates():
 
 def test_attributes_of_the_feed_are_there_only_with_a_high_rate_publisher():
     routing = RoutingOptions(Algorithm.SNR)
-    plain = attribute_types(Plan(routing=routing))
-    burst = attribute_types(Plan(routing=routing, high_rate_notifications=1))
+    plain = attribute_types(ScenarioPlan(routing=routing))
+    burst = attribute_types(ScenarioPlan(routing=routing, high_rate_notifications=1))
     assert len(plain) == 10
     assert {field.name for field in burst} == {field.name for field in plain} | set(FEED)
 

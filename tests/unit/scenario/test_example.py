@@ -13,11 +13,12 @@ from octopis.errors import InvalidConfiguration
 from octopis.scenario.clients import START_WITHIN_NS
 from octopis.scenario.costs import profile_named
 from octopis.scenario.document import CutLink, Heading, QueueOptions, RoutingOptions, SlowLink
-from octopis.scenario.example import Plan, write_example
+from octopis.scenario.example import write_example
 from octopis.scenario.folder import FILES, NOTIFICATIONS, Scenario, read_scenario
 from octopis.scenario.high_rate import wants_feed
+from octopis.scenario.plan import ScenarioPlan
 
-PLAN = Plan(
+PLAN = ScenarioPlan(
     routing=RoutingOptions(Algorithm.SNR), subscribers=60, publishers=5, notifications_each=40
 )
 BURST = replace(PLAN, high_rate_notifications=300)
@@ -30,12 +31,12 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
     return made(replace(PLAN, subscribers=250), tmp_path_factory.mktemp("example") / "scenario")
 
 
-def made(plan: Plan, folder: Path) -> Scenario:
+def made(plan: ScenarioPlan, folder: Path) -> Scenario:
     write_example(plan, folder)
     return read_scenario(folder)
 
 
-def contents(plan: Plan, folder: Path) -> list[bytes]:
+def contents(plan: ScenarioPlan, folder: Path) -> list[bytes]:
     write_example(plan, folder)
     return [(folder / name).read_bytes() for name in FILES]
 
@@ -119,7 +120,7 @@ class TestClients:
             for attributes in batch.attributes
             if "feed" not in attributes
         ]
-        wanted = [each.wanted for each in scenario.subscribers if each.wanted != WANTS_FEED]
+        wanted = [each.filter for each in scenario.subscribers if each.filter != WANTS_FEED]
         assert (len(quotes), len(wanted)) == (200, 200)
         share = sum(each.matches(quote) for each in wanted for quote in quotes) / 200**2
         assert 0.75 * selectivity < share < 1.25 * selectivity
@@ -167,13 +168,13 @@ class TestHighRatePublisher:
         plan = replace(BURST, topology=from_catalogue(topology), seed=seed, notifications_each=1)
         scenario = made(plan, tmp_path / "scenario")
         (host,) = [each.broker for each in scenario.publishers if each.high_rate]
-        hosts = [each.broker for each in scenario.subscribers if each.wanted == WANTS_FEED]
+        hosts = [each.broker for each in scenario.subscribers if each.filter == WANTS_FEED]
         assert host not in hosts
         assert {broker.cluster for broker in hosts} == set(plan.topology.scot.clusters)
 
     def test_one_subscriber_in_five_hundred_wants_the_feed(self, tmp_path: Path):
         plan = replace(BURST, subscribers=2_000, notifications_each=0, high_rate_notifications=1)
-        wanted = [each.wanted for each in made(plan, tmp_path / "scenario").subscribers]
+        wanted = [each.filter for each in made(plan, tmp_path / "scenario").subscribers]
         assert wanted.count(WANTS_FEED) == 4
 
     def test_only_those_who_want_the_feed_match_it(self, tmp_path: Path):
@@ -186,8 +187,8 @@ class TestHighRatePublisher:
         ]
         assert len(feed) == 300
         for subscriber in scenario.subscribers:
-            matching = sum(subscriber.wanted.matches(tick) for tick in feed)
-            assert matching == (300 if subscriber.wanted == WANTS_FEED else 0)
+            matching = sum(subscriber.filter.matches(tick) for tick in feed)
+            assert matching == (300 if subscriber.filter == WANTS_FEED else 0)
 
     def test_feed_and_quotes_keep_their_own_ten_attributes(self, tmp_path: Path):
         scenario = made(BURST, tmp_path / "scenario")
@@ -200,7 +201,7 @@ class TestHighRatePublisher:
         without = made(replace(PLAN, seed=seed), tmp_path / "without")
         assert with_it.publishers[:-1] == without.publishers
         assert quotes(with_it) == quotes(without)
-        others = [each for each in with_it.subscribers if each.wanted != WANTS_FEED]
+        others = [each for each in with_it.subscribers if each.filter != WANTS_FEED]
         assert others == without.subscribers[-len(others) :]
 
     def test_it_sits_on_any_broker(self, tmp_path: Path):
@@ -212,7 +213,7 @@ class TestHighRatePublisher:
 
     def test_fewer_subscribers_than_clusters_all_want_the_feed(self, tmp_path: Path):
         scenario = made(replace(BURST, subscribers=2), tmp_path / "scenario")
-        assert [each.wanted for each in scenario.subscribers] == [WANTS_FEED] * 2
+        assert [each.filter for each in scenario.subscribers] == [WANTS_FEED] * 2
 
 
 class TestSmallPlans:

@@ -8,7 +8,7 @@ from octopis.core.routing import Algorithm
 from octopis.core.topology import from_catalogue
 from octopis.errors import InvalidConfiguration
 from octopis.scenario.document import RoutingOptions
-from octopis.scenario.example import Plan, write_example
+from octopis.scenario.example import write_example
 from octopis.scenario.folder import (
     DOCUMENT,
     FILES,
@@ -18,13 +18,14 @@ from octopis.scenario.folder import (
     read_scenario,
     write_scenario,
 )
+from octopis.scenario.plan import ScenarioPlan
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("scenarios") / "small"
     routing = RoutingOptions(Algorithm.DNR)
-    plan = Plan(routing=routing, subscribers=5, publishers=2, notifications_each=3, seed=9)
+    plan = ScenarioPlan(routing=routing, subscribers=5, publishers=2, notifications_each=3, seed=9)
     write_example(plan, folder)
     return folder
 

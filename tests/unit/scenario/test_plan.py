@@ -3,14 +3,14 @@ import pytest
 from octopis.core.routing import Algorithm
 from octopis.errors import InvalidConfiguration
 from octopis.scenario.document import RoutingOptions, SlowLink, parse_scenario
-from octopis.scenario.plan import MINUTES_MAX, Plan
+from octopis.scenario.plan import MINUTES_MAX, ScenarioPlan
 
 SNR = RoutingOptions(Algorithm.SNR)
 
 
 def test_document_says_what_the_plan_says():
     slow = SlowLink("a,0", "b,0", 20.0, 0.0, 9.0)
-    plan = Plan(
+    plan = ScenarioPlan(
         routing=RoutingOptions(Algorithm.DNR, 3.0, 20.0), name="mine", faults=(slow,), seed=7
     )
     document, topology = parse_scenario(plan.document(), "plan")
@@ -24,11 +24,11 @@ def test_document_says_what_the_plan_says():
 
 
 def test_plan_that_would_last_too_long_is_refused():
-    Plan(routing=SNR, notifications_each=MINUTES_MAX, per_minute=1).check()
+    ScenarioPlan(routing=SNR, notifications_each=MINUTES_MAX, per_minute=1).check()
     with pytest.raises(InvalidConfiguration, match="due after 1,000,001 minutes"):
-        Plan(routing=SNR, notifications_each=MINUTES_MAX + 1, per_minute=1).check()
+        ScenarioPlan(routing=SNR, notifications_each=MINUTES_MAX + 1, per_minute=1).check()
     with pytest.raises(InvalidConfiguration, match="a scenario lasts 1,000,000 at most"):
-        Plan(routing=SNR, high_rate_notifications=2_000, high_rate_per_minute=0.001).check()
+        ScenarioPlan(routing=SNR, high_rate_notifications=2_000, high_rate_per_minute=0.001).check()
 
 
 @pytest.mark.parametrize(
@@ -41,4 +41,4 @@ def test_plan_that_would_last_too_long_is_refused():
 )
 def test_plan_that_cannot_be_placed_is_refused(options: dict[str, float], complaint: str):
     with pytest.raises(InvalidConfiguration, match=complaint):
-        Plan(routing=SNR, **options).check()
+        ScenarioPlan(routing=SNR, **options).check()

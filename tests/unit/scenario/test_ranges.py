@@ -24,7 +24,7 @@ def test_share_is_what_the_filter_really_matches(sample, selectivity: float):
     rows = [dict(zip(sample, row, strict=True)) for row in zip(*sample.values(), strict=True)]
     for _ in range(30):
         drawn = maker.draw(random)
-        assert drawn.share == sum(drawn.wanted.matches(row) for row in rows) / ROWS
+        assert drawn.share == sum(drawn.filter.matches(row) for row in rows) / ROWS
 
 
 def test_filters_match_about_the_wanted_share(sample):
@@ -36,6 +36,6 @@ def test_filters_match_about_the_wanted_share(sample):
 
 def test_same_draws_give_the_same_filters(sample):
     maker = RangeFilters(sample, 0.02)
-    one, other = (maker.draw(np.random.default_rng(seed)).wanted for seed in (3, 3))
+    one, other = (maker.draw(np.random.default_rng(seed)).filter for seed in (3, 3))
     assert one == other
-    assert maker.draw(np.random.default_rng(4)).wanted != one
+    assert maker.draw(np.random.default_rng(4)).filter != one

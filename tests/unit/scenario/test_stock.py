@@ -1,5 +1,5 @@
 from octopis.benchmarks.matching import BruteForce
-from octopis.core.filters.tree import spread
+from octopis.core.filters.tree import to_conjunctions
 from octopis.core.matching import LinearIndex
 from octopis.scenario.stock import StockWorkload
 
@@ -18,7 +18,7 @@ def test_notifications_have_ten_attributes():
 def test_filters_have_two_to_four_terms_and_match_about_two_percent():
     workload = StockWorkload(3)
     filters = workload.filters(150)
-    assert {len(terms) for wanted in filters for terms in spread(wanted.tree)} == {2, 3, 4}
+    assert {len(terms) for wanted in filters for terms in to_conjunctions(wanted.tree)} == {2, 3, 4}
     quotes = workload.notifications(1_000)
     matched = sum(wanted.matches(quote) for wanted in filters for quote in quotes)
     assert 0.015 < matched / (len(filters) * len(quotes)) < 0.025

@@ -6,7 +6,7 @@ import pytest
 from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId, Notification
 from octopis.core.routing import Algorithm, Broker, Effect, Reason
-from octopis.core.routing.messages import Flooded, HostState, Snapshot, Subscription
+from octopis.core.routing.messages import Flooded, HostState, Subscription, TableSnapshot
 from octopis.errors import InvalidFilter, OperationFailed
 from octopis.scenario.document import CutLink, Policy, QueueOptions, SlowLink
 from octopis.simulator.audience import Copy
@@ -135,7 +135,7 @@ def test_message_costs_as_much_as_the_subscriptions_that_it_speaks_of(idle: Simu
 
     wanted = parse_filter("x = 1")
     three = tuple(Subscription(f"s{number}", wanted) for number in range(3))
-    assert service_ns(Snapshot(())) == each_ns
+    assert service_ns(TableSnapshot(())) == each_ns
     assert service_ns(Flooded(A0, 0, 1, three[0], None)) == each_ns
     assert service_ns(HostState(A0, 1, 1, three)) == 3 * each_ns
 

@@ -5,14 +5,14 @@ The language is described on one page in docs/filter-language.md.
 
 from octopis.core.filters.covers import covers
 from octopis.core.filters.dialects import DIALECTS, parse_filter, print_filter
-from octopis.core.filters.explain import Explanation, explain
+from octopis.core.filters.explain import FilterExplanation, explain
 from octopis.core.filters.filter import Filter
 from octopis.core.filters.python import attr
 
 __all__ = [
     "DIALECTS",
-    "Explanation",
     "Filter",
+    "FilterExplanation",
     "attr",
     "covers",
     "explain",

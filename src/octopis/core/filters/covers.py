@@ -7,14 +7,14 @@ False where the truth is True.
 
 from octopis.core.filters.filter import Filter
 from octopis.core.filters.terms import ComparisonTerm, LikeTerm, PresenceTerm, Term, ValueTerm
-from octopis.core.filters.tree import Conjunction, spread
+from octopis.core.filters.tree import Conjunction, to_conjunctions
 
 
 def covers(wide: Filter, narrow: Filter) -> bool:
     """Tell whether everything that matches `narrow` surely matches `wide`."""
     if wide == narrow:
         return True
-    wide_parts, narrow_parts = spread(wide.tree), spread(narrow.tree)
+    wide_parts, narrow_parts = to_conjunctions(wide.tree), to_conjunctions(narrow.tree)
     if wide_parts is None or narrow_parts is None:
         return False
     return all(

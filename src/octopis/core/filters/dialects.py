@@ -20,9 +20,9 @@ def parse_filter(text: str, dialect: str = "sql") -> Filter:
     return _PARSERS[_checked(dialect)](text)
 
 
-def print_filter(wanted: Filter, dialect: str = "sql") -> str:
-    """Return `wanted` as text, or raise InvalidFilter where the dialect cannot say it."""
-    return _PRINTERS[_checked(dialect)](wanted)
+def print_filter(filter_: Filter, dialect: str = "sql") -> str:
+    """Return `filter_` as text, or raise InvalidFilter where the dialect cannot say it."""
+    return _PRINTERS[_checked(dialect)](filter_)
 
 
 def _checked(dialect: str) -> str:

@@ -13,18 +13,18 @@ from octopis.core.model import Value
 _NAMES = {True: "TRUE", False: "FALSE", None: "UNKNOWN"}
 
 
-class Explanation(msgspec.Struct, frozen=True):
+class FilterExplanation(msgspec.Struct, frozen=True):
     """One condition: what it says, TRUE, FALSE or UNKNOWN, why, and the conditions inside it."""
 
     condition: str
     truth: str
     reason: str
-    parts: tuple["Explanation", ...] = ()
+    parts: tuple["FilterExplanation", ...] = ()
 
 
-def explain(wanted: Filter, attributes: Attributes) -> Explanation:
-    """Return why `wanted` does or does not match a notification with these attributes."""
-    return _explained(wanted.tree, attributes)
+def explain(filter_: Filter, attributes: Attributes) -> FilterExplanation:
+    """Return why `filter_` does or does not match a notification with these attributes."""
+    return _explained(filter_.tree, attributes)
 
 
 def truth_name(found: Truth) -> str:
@@ -32,15 +32,17 @@ def truth_name(found: Truth) -> str:
     return _NAMES[found]
 
 
-def _explained(node: Node, attributes: Attributes) -> Explanation:
+def _explained(node: Node, attributes: Attributes) -> FilterExplanation:
     found = truth(node, attributes)
     if not isinstance(node, And | Or):
-        return Explanation(text_of(node), _NAMES[found], _reason(node, attributes))
+        return FilterExplanation(text_of(node), _NAMES[found], _reason(node, attributes))
     parts = tuple(_explained(child, attributes) for child in node.children)
-    return Explanation(text_of(node), _NAMES[found], _reason_of_parts(node, found, parts), parts)
+    return FilterExplanation(
+        text_of(node), _NAMES[found], _reason_of_parts(node, found, parts), parts
+    )
 
 
-def _reason_of_parts(node: And | Or, found: Truth, parts: tuple[Explanation, ...]) -> str:
+def _reason_of_parts(node: And | Or, found: Truth, parts: tuple[FilterExplanation, ...]) -> str:
     if not parts:
         return "it always is"
     wanted = _NAMES[found]

@@ -15,7 +15,7 @@ from octopis.core.filters.operands import Literal as LiteralOperand
 from octopis.core.filters.print_sql import bounds_of, prefix_of, without_holes
 from octopis.core.filters.syntax import parse_text
 from octopis.core.filters.terms import LikeTerm, PresenceTerm, Term, ValueTerm, comparison, like
-from octopis.core.filters.tree import Node, conjunction, spread, text_of
+from octopis.core.filters.tree import Node, conjunction, text_of, to_conjunctions
 from octopis.core.filters.values import Interval, Kind, ValueSet
 from octopis.core.model import Value
 from octopis.core.model.suggestion import did_you_mean
@@ -45,9 +45,9 @@ def parse_padres(text: str) -> Filter:
     return Filter(parse_text(_parser(), text))
 
 
-def print_padres(wanted: Filter) -> str:
+def print_padres(filter_: Filter) -> str:
     """Return the filter in the padres dialect, or raise InvalidFilter if it cannot say that."""
-    conjunctions = spread(wanted.tree)
+    conjunctions = to_conjunctions(filter_.tree)
     if conjunctions is None or len(conjunctions) != 1 or not conjunctions[0]:
         raise InvalidFilter("the padres dialect has no OR, so it cannot say this filter")
     return ",".join(part for term in conjunctions[0] for part in _print_term(term))

@@ -172,7 +172,7 @@ def _beside(word: str, node: Node) -> tuple[int, str]:
 Conjunction = tuple[Term, ...]
 
 
-def spread(node: Node, limit: int = CONJUNCTIONS_MAX) -> tuple[Conjunction, ...] | None:
+def to_conjunctions(node: Node, limit: int = CONJUNCTIONS_MAX) -> tuple[Conjunction, ...] | None:
     """Return conjunctions that together are TRUE where `node` is, or None if over `limit`.
 
     No conjunction at all is FALSE; an empty one is TRUE.

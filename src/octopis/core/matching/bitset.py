@@ -50,7 +50,7 @@ class BitsetIndex(Generic[Id, Destination]):
 
     # Adding and removing
 
-    def add(self, subscription: Id, wanted: Filter, destination: Destination) -> None:
+    def add(self, subscription: Id, filter_: Filter, destination: Destination) -> None:
         """Add a subscription; its id must not be there yet."""
         assert subscription not in self._numbers, f"{subscription!r} is there already"
         place = self._destination_numbers.setdefault(destination, len(self._destination_numbers))
@@ -64,7 +64,7 @@ class BitsetIndex(Generic[Id, Destination]):
                 self._ids = np.concatenate([self._ids, np.empty_like(self._ids)])
         self._ids[number] = subscription
         self._numbers[subscription] = number
-        member = Member(number, place, wanted)
+        member = Member(number, place, filter_)
         self._members[number] = self._pending[number] = member
 
     def add_many(self, entries: Iterable[tuple[Id, Filter, Destination]]) -> None:
@@ -101,7 +101,7 @@ class BitsetIndex(Generic[Id, Destination]):
             self._reach(block, batch, reached)
         for member in self._pending.values():
             for row, attributes in enumerate(batch):
-                if not reached[row, member.destination] and member.wanted.matches(attributes):
+                if not reached[row, member.destination] and member.filter.matches(attributes):
                     reached[row, member.destination] = True
         packed = np.packbits(reached, axis=1)
         width, keys = packed.shape[1], packed.tobytes()
@@ -156,7 +156,7 @@ class BitsetIndex(Generic[Id, Destination]):
                 (row, number)
                 for row, attributes in enumerate(batch)
                 for number, member in self._pending.items()
-                if member.wanted.matches(attributes)
+                if member.filter.matches(attributes)
             ]
             pairs = np.array(waiting, np.int64).reshape(-1, 2)
             found.append((pairs[:, 0], pairs[:, 1]))

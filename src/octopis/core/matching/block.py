@@ -10,7 +10,7 @@ from octopis.core.filters.operands import Attributes
 from octopis.core.filters.values import Kind
 from octopis.core.matching.column import Column, ColumnDraft, ColumnKey, ColumnKind, Presence, Words
 from octopis.core.matching.interface import Batch
-from octopis.core.matching.layout import Layout, Member, packed
+from octopis.core.matching.layout import BlockLayout, Member, packed
 from octopis.core.matching.positions import Integers
 from octopis.core.model import Value
 
@@ -34,7 +34,7 @@ class Block:
     """Subscriptions that are matched together. Only `live` ever changes: removing clears bits."""
 
     def __init__(self, members: Sequence[Member]) -> None:
-        layout = Layout(members)
+        layout = BlockLayout(members)
         self.members = members
         self.owners = layout.owners
         self.destinations = layout.destinations

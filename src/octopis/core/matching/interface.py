@@ -15,7 +15,7 @@ Batch = Sequence[Attributes]
 class MatchingIndex(Protocol[Id, Destination]):
     """Subscriptions with their filters, each behind a destination (a link, or local clients)."""
 
-    def add(self, subscription: Id, wanted: Filter, destination: Destination) -> None:
+    def add(self, subscription: Id, filter_: Filter, destination: Destination) -> None:
         """Add a subscription; its id must not be there yet."""
 
     def add_many(self, entries: Iterable[tuple[Id, Filter, Destination]]) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from octopis.core.filters import Filter
 from octopis.core.filters.terms import ComparisonTerm, LikeTerm, PresenceTerm, Term, ValueTerm
-from octopis.core.filters.tree import Conjunction, Node, conjunction, spread
+from octopis.core.filters.tree import Conjunction, Node, conjunction, to_conjunctions
 from octopis.core.filters.values import Kind, ValueSet, intersection, with_prefix
 from octopis.core.matching.column import ColumnDraft, ColumnKey, Presence, Words
 from octopis.core.matching.positions import Integers
@@ -28,7 +28,7 @@ class Member:
 
     number: int
     destination: int
-    wanted: Filter
+    filter: Filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Segment:
     destination: int | None
 
 
-class Layout:
+class BlockLayout:
     """Slots for the conjunctions of `members`.
 
     `owners` and `destinations` say for each slot whose it is (-1: nobody's). `residual` holds,
@@ -77,7 +77,7 @@ class Layout:
     def _ask(self, slot: int, member: Member, terms: Conjunction | None) -> None:
         """Note what a slot asks of each column, and what only evaluation can answer."""
         if terms is None:  # OR would spread too far: evaluate the whole filter
-            self.residual[slot] = member.wanted.tree
+            self.residual[slot] = member.filter.tree
             return
         evaluated = [term for term in terms if isinstance(term, LikeTerm | ComparisonTerm)]
         if evaluated:
@@ -108,7 +108,7 @@ def _by_destination(
     parts: list[tuple[Member, Parts]] = []
     sizes: dict[int, int] = {}
     for member in members:
-        conjunctions = spread(member.wanted.tree)
+        conjunctions = to_conjunctions(member.filter.tree)
         slots: Parts = (None,)
         if conjunctions is not None:
             slots = tuple(terms for terms in conjunctions if not _contradicts(terms))

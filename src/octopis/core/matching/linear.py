@@ -14,10 +14,10 @@ class LinearIndex(Generic[Id, Destination]):
         self._entries: dict[Id, tuple[Filter, Destination]] = {}
         self._destinations: dict[Destination, None] = {}
 
-    def add(self, subscription: Id, wanted: Filter, destination: Destination) -> None:
+    def add(self, subscription: Id, filter_: Filter, destination: Destination) -> None:
         """Add a subscription; its id must not be there yet."""
         assert subscription not in self._entries, f"{subscription!r} is there already"
-        self._entries[subscription] = wanted, destination
+        self._entries[subscription] = filter_, destination
         self._destinations.setdefault(destination)
 
     def add_many(self, entries: Iterable[tuple[Id, Filter, Destination]]) -> None:
@@ -41,8 +41,8 @@ class LinearIndex(Generic[Id, Destination]):
         for attributes in batch:
             found = {
                 destination
-                for wanted, destination in self._entries.values()
-                if wanted.matches(attributes)
+                for filter_, destination in self._entries.values()
+                if filter_.matches(attributes)
             }
             answers.append(tuple(place for place in self._destinations if place in found))
         return answers
@@ -52,8 +52,8 @@ class LinearIndex(Generic[Id, Destination]):
         return [
             [
                 subscription
-                for subscription, (wanted, _) in self._entries.items()
-                if wanted.matches(attributes)
+                for subscription, (filter_, _) in self._entries.items()
+                if filter_.matches(attributes)
             ]
             for attributes in batch
         ]

@@ -11,7 +11,7 @@ from octopis.core.model import BrokerId
 from octopis.core.routing.bid import Flooding, IdentifiedRouting
 from octopis.core.routing.dnr import DynamicRouting
 from octopis.core.routing.link_status import LinkStatusTable
-from octopis.core.routing.messages import Message, Routed, Subscription
+from octopis.core.routing.messages import Message, NotificationMessage, Subscription
 from octopis.core.routing.outbox import LocalClients, Outbox
 from octopis.core.routing.sbp import TwoStepBroadcast
 from octopis.core.routing.snr import StaticRouting
@@ -46,7 +46,7 @@ class Spreading(Protocol):
 class Routing(Protocol):
     """How notifications are routed."""
 
-    def route(self, batch: Sequence[Routed], sender: BrokerId | None) -> None:
+    def route(self, batch: Sequence[NotificationMessage], sender: BrokerId | None) -> None:
         """Route notifications of a local publisher (`sender` None) or from a neighbour."""
 
 

@@ -24,12 +24,12 @@ from zlib import crc32
 from octopis.core.model import BrokerId, ClusterBitVector
 from octopis.core.routing.messages import (
     Flooded,
-    Hello,
     HostState,
+    HostVersions,
     Message,
+    NotificationMessage,
     Reason,
     Refresh,
-    Routed,
     Subscription,
 )
 from octopis.core.routing.outbox import LocalClients, Outbox
@@ -55,7 +55,7 @@ class _Host:
 
     def state(self) -> tuple[int, int, int]:
         # A host that was restarted numbers anew, so numbers alone may agree by chance.
-        texts = sorted(f"{s.id}\0{s.epoch}\0{s.wanted}" for s in self.subscriptions.values())
+        texts = sorted(f"{s.id}\0{s.epoch}\0{s.filter}" for s in self.subscriptions.values())
         contents = "\0\0".join(texts).encode(errors="surrogatepass")
         return self.generation, self.sequence, crc32(contents)
 
@@ -107,7 +107,7 @@ class Flooding:
                 self._receive_change(sender, message)
             case HostState():
                 self._receive_state(sender, message)
-            case Hello():
+            case HostVersions():
                 self._compare(message)
             case Refresh():
                 self._refresh(message, sender)
@@ -117,7 +117,7 @@ class Flooding:
     def link_up(self, neighbour: BrokerId) -> None:
         """Tell a neighbour how far this broker has heard of every host."""
         known = {name: host.state() for name, host in self._hosts.items()}
-        self._outbox.send(neighbour, Hello(known), Reason.SYNC)
+        self._outbox.send(neighbour, HostVersions(known), Reason.SYNC)
         for host, generation in self._wished.items():
             if self.next_hop(host) in (neighbour, None):
                 self._outbox.send(neighbour, Refresh(host, generation), Reason.SYNC)
@@ -152,7 +152,7 @@ class Flooding:
             for subscription in state.subscriptions:
                 self._add(host, subscription)
 
-    def _compare(self, hello: Hello) -> None:
+    def _compare(self, hello: HostVersions) -> None:
         """Have everything flooded anew that a neighbour has heard less of, or otherwise."""
         for name, host in list(self._hosts.items()):
             theirs, ours = hello.known.get(name, _NOTHING_HEARD), host.state()
@@ -250,16 +250,16 @@ class IdentifiedRouting:
         self._clients = clients
         self._flooding = flooding
 
-    def route(self, batch: Sequence[Routed], sender: BrokerId | None) -> None:
+    def route(self, batch: Sequence[NotificationMessage], sender: BrokerId | None) -> None:
         """Route notifications of a local publisher (`sender` None) or from a neighbour."""
         if sender is None:
             attributes = [routed.notification.attributes for routed in batch]
             targets = self._table.destinations(attributes)
             batch = [
-                Routed(routed.notification, bids=bids)
+                NotificationMessage(routed.notification, bids=bids)
                 for routed, bids in zip(batch, targets, strict=True)
             ]
-            arrived: Sequence[Routed] = batch
+            arrived: Sequence[NotificationMessage] = batch
         else:
             arrived = [routed for routed in batch if self._broker in routed.bids]
         if arrived:
@@ -268,7 +268,7 @@ class IdentifiedRouting:
         for routed in batch:
             self._split(routed)
 
-    def _split(self, routed: Routed) -> None:
+    def _split(self, routed: NotificationMessage) -> None:
         by_next_hop: dict[BrokerId, list[BrokerId]] = {}
         for bid in routed.bids:
             if bid == self._broker:
@@ -279,5 +279,5 @@ class IdentifiedRouting:
             else:
                 by_next_hop.setdefault(next_hop, []).append(bid)
         for next_hop, bids in by_next_hop.items():
-            copy = Routed(routed.notification, bids=tuple(bids))
+            copy = NotificationMessage(routed.notification, bids=tuple(bids))
             self._outbox.send(next_hop, copy, Reason.MATCH)

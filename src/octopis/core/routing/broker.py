@@ -18,7 +18,7 @@ from octopis.core.matching import BitsetIndex
 from octopis.core.model import BrokerId, Notification
 from octopis.core.routing.algorithms import Algorithm, build
 from octopis.core.routing.link_status import LinkStatusTable
-from octopis.core.routing.messages import Answer, Effect, Message, Routed, Subscription
+from octopis.core.routing.messages import Answer, Effect, Message, NotificationMessage, Subscription
 from octopis.core.routing.outbox import Counters, LocalClients, Outbox
 from octopis.core.routing.table import IndexFactory, RoutingTable
 from octopis.core.topology import SCOT
@@ -71,7 +71,7 @@ class Broker:
         client: str,
         request: int,
         subscription: str,
-        wanted: Filter | str,
+        filter_: Filter | str,
         epoch: int | None = None,
     ) -> list[Effect]:
         """Subscribe a client; asking again for the same under one id changes nothing.
@@ -83,7 +83,7 @@ class Broker:
         number after the last that it has heard of.
         """
         try:
-            self._subscribe(client, subscription, wanted, epoch)
+            self._subscribe(client, subscription, filter_, epoch)
         except (InvalidFilter, InvalidSubscription) as error:
             return self._answered(client, request, error)
         return self._answered(client, request)
@@ -100,7 +100,9 @@ class Broker:
         self, client: str, request: int, notifications: Sequence[Notification]
     ) -> list[Effect]:
         """Route notifications of a client, which have been checked."""
-        self._routing.route([Routed(notification) for notification in notifications], None)
+        self._routing.route(
+            [NotificationMessage(notification) for notification in notifications], None
+        )
         return self._answered(client, request)
 
     def client_leaves(self, client: str) -> list[Effect]:
@@ -111,7 +113,9 @@ class Broker:
 
     def messages_arrived(self, link: BrokerId, messages: Sequence[Message]) -> list[Effect]:
         """Take in messages of a neighbour; notifications that stand together are matched so."""
-        for is_routed, run in groupby(messages, lambda message: isinstance(message, Routed)):
+        for is_routed, run in groupby(
+            messages, lambda message: isinstance(message, NotificationMessage)
+        ):
             if is_routed:
                 self._routing.route(list(run), link)  # type: ignore[arg-type]  # as grouped
             else:
@@ -148,12 +152,12 @@ class Broker:
         return []
 
     def _subscribe(
-        self, client: str, identity: str, wanted: Filter | str, epoch: int | None
+        self, client: str, identity: str, filter_: Filter | str, epoch: int | None
     ) -> None:
-        if isinstance(wanted, str):
-            wanted = parse_filter(wanted)
+        if isinstance(filter_, str):
+            filter_ = parse_filter(filter_)
         known = self._table.get(identity)
-        if known is not None and known.subscription.wanted != wanted:
+        if known is not None and known.subscription.filter != filter_:
             reason = f"the subscription {identity!r} asks for something else already"
             raise InvalidSubscription(reason, identity)
         owner = self._clients.owner(identity)
@@ -168,7 +172,7 @@ class Broker:
         if epoch > newest:
             if owner is None:
                 self._clients.hold(client, identity)
-            self._spreading.subscribe(Subscription(identity, wanted, epoch))
+            self._spreading.subscribe(Subscription(identity, filter_, epoch))
 
     def _end(self, subscription: str) -> None:
         self._clients.release(subscription)

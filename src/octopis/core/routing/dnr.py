@@ -26,7 +26,7 @@ from math import inf
 
 from octopis.core.model import BrokerId, ClusterBitVector
 from octopis.core.routing.link_status import LinkStatusTable, PlannedQueue, least_loaded
-from octopis.core.routing.messages import Reason, Routed
+from octopis.core.routing.messages import NotificationMessage, Reason
 from octopis.core.routing.outbox import LocalClients, Outbox
 from octopis.core.routing.snr import StaticRouting
 from octopis.core.routing.table import RoutingTable
@@ -140,7 +140,7 @@ class DynamicRouting:
         self._clients = clients
         self._link_status = link_status
 
-    def route(self, batch: Sequence[Routed], sender: BrokerId | None) -> None:
+    def route(self, batch: Sequence[NotificationMessage], sender: BrokerId | None) -> None:
         """Route notifications of a local publisher (`sender` None) or from a neighbour."""
         if not any(routed.cbv_p for routed in batch) and (
             sender is not None or self._icols_have_room(len(batch))
@@ -177,9 +177,11 @@ class DynamicRouting:
             if link.cluster != self._broker.cluster
         )
 
-    def _plan(self, routed: Routed, acols: Queues, icols: Queues, why_icol: Reason) -> None:
+    def _plan(
+        self, routed: NotificationMessage, acols: Queues, icols: Queues, why_icol: Reason
+    ) -> None:
         """Put the copies of one notification on their queues; one of them may carry CBV_p."""
-        plain = Routed(routed.notification) if routed.cbv_p else routed
+        plain = NotificationMessage(routed.notification) if routed.cbv_p else routed
         free, overloaded = split(icols)
         carrier = None
         if overloaded:
@@ -194,4 +196,6 @@ class DynamicRouting:
                 queue.add(plain, why_icol)
         if carrier is not None:
             pending = left_out(overloaded, carrier)
-            carrier.add(Routed(routed.notification, pending) if pending else plain, case.reason)
+            carrier.add(
+                NotificationMessage(routed.notification, pending) if pending else plain, case.reason
+            )

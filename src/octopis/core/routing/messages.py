@@ -55,7 +55,7 @@ class Subscription(msgspec.Struct, frozen=True):
     """
 
     id: str
-    wanted: Filter
+    filter: Filter
     epoch: int = 0
 
 
@@ -73,13 +73,13 @@ class Unsubscribe(msgspec.Struct, frozen=True):
     id: str
 
 
-class Snapshot(msgspec.Struct, frozen=True):
+class TableSnapshot(msgspec.Struct, frozen=True):
     """All that the sender's neighbour must know from it, when their link has come up."""
 
     subscriptions: tuple[Subscribe, ...]
 
 
-class Routed(msgspec.Struct, frozen=True, gc=False):
+class NotificationMessage(msgspec.Struct, frozen=True, gc=False):
     """A notification on its way.
 
     `cbv_p` names the clusters that this copy still has to reach (dynamic routing); `bids` the
@@ -114,7 +114,7 @@ class HostState(msgspec.Struct, frozen=True):
     subscriptions: tuple[Subscription, ...]
 
 
-class Hello(msgspec.Struct, frozen=True):
+class HostVersions(msgspec.Struct, frozen=True):
     """What the sender knows of each host, when a link has come up.
 
     Generation and sequence, and a checksum over the host's subscriptions.
@@ -131,8 +131,8 @@ class Refresh(msgspec.Struct, frozen=True):
 
 
 SubscriptionMessage = Subscribe | Unsubscribe | Flooded
-SyncMessage = Snapshot | HostState | Hello | Refresh
-Message = SubscriptionMessage | SyncMessage | Routed
+SyncMessage = TableSnapshot | HostState | HostVersions | Refresh
+Message = SubscriptionMessage | SyncMessage | NotificationMessage
 
 
 class Enqueue(msgspec.Struct, frozen=True):

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 
 from octopis.core.model import BrokerId, Notification
 from octopis.core.routing.link_status import LinkStatusTable
-from octopis.core.routing.messages import Deliver, Effect, Enqueue, Message, Reason, Routed
+from octopis.core.routing.messages import (
+    Deliver,
+    Effect,
+    Enqueue,
+    Message,
+    NotificationMessage,
+    Reason,
+)
 
 
 @dataclass(slots=True)
@@ -120,7 +127,7 @@ class LocalClients:
         if not held:
             del self._subscriptions[client]
 
-    def deliver(self, batch: Sequence[Routed], matches: list[list[str]]) -> None:
+    def deliver(self, batch: Sequence[NotificationMessage], matches: list[list[str]]) -> None:
         """Deliver each notification once to every client with a matching subscription."""
         owners = self._owners
         for routed, subscriptions in zip(batch, matches, strict=True):

@@ -12,7 +12,7 @@ state is derived from CBV_s, and the message is the same for everybody.
 
 One rule covers new links, cut links and restarts: what a broker must tell a neighbour follows
 from its own table alone (`_told`), and the neighbour keeps what it was told in `_heard`, link by
-link. A change is told as a difference; a link that comes up starts with the whole (Snapshot).
+link. A change is told as a difference; a link that comes up starts with the whole (TableSnapshot).
 So both ends agree as soon as the link has carried everything, whatever happened before.
 """
 
@@ -22,9 +22,9 @@ from octopis.core.model import BrokerId, ClusterBitVector
 from octopis.core.routing.messages import (
     Message,
     Reason,
-    Snapshot,
     Subscribe,
     Subscription,
+    TableSnapshot,
     Unsubscribe,
 )
 from octopis.core.routing.outbox import Outbox
@@ -68,7 +68,7 @@ class TwoStepBroadcast:
         elif isinstance(message, Unsubscribe):
             self._unhear(sender, message.id)
         else:
-            assert isinstance(message, Snapshot), f"{message} is not of this protocol"
+            assert isinstance(message, TableSnapshot), f"{message} is not of this protocol"
             present = {each.subscription.id for each in message.subscriptions}
             for gone in [each for each in self._heard[sender] if each not in present]:
                 self._unhear(sender, gone)
@@ -78,7 +78,7 @@ class TwoStepBroadcast:
     def link_up(self, neighbour: BrokerId) -> None:
         """Tell a neighbour everything that it must know from here."""
         told = (self._told(entry, neighbour) for entry in self._table)
-        snapshot = Snapshot(tuple(each for each in told if each is not None))
+        snapshot = TableSnapshot(tuple(each for each in told if each is not None))
         self._outbox.send(neighbour, snapshot, Reason.SYNC)
 
     def _told(self, entry: Entry | None, neighbour: BrokerId) -> Subscribe | None:

@@ -8,7 +8,7 @@ one iCOL, and then stays in that cluster, which is a tree: no loops, no duplicat
 from collections.abc import Sequence
 
 from octopis.core.model import BrokerId
-from octopis.core.routing.messages import Reason, Routed
+from octopis.core.routing.messages import NotificationMessage, Reason
 from octopis.core.routing.outbox import LocalClients, Outbox
 from octopis.core.routing.table import RoutingTable
 
@@ -24,11 +24,11 @@ class StaticRouting:
         self._outbox = outbox
         self._clients = clients
 
-    def route(self, batch: Sequence[Routed], sender: BrokerId | None) -> None:
+    def route(self, batch: Sequence[NotificationMessage], sender: BrokerId | None) -> None:
         """Route notifications of a local publisher (`sender` None) or from a neighbour."""
         attributes = [routed.notification.attributes for routed in batch]
         self._clients.deliver(batch, self._table.local_matches(attributes))
-        copies: dict[BrokerId, list[Routed]] = {}
+        copies: dict[BrokerId, list[NotificationMessage]] = {}
         for routed, links in zip(batch, self._table.destinations(attributes), strict=True):
             for link in links:
                 if link in copies:

@@ -56,8 +56,8 @@ class RoutingTable:
         old = self._entries.get(identity)
         if old is None or self._indexed(old) != self._indexed(entry):
             self.remove(identity)
-            index, wanted, destination = self._indexed(entry)
-            index.add(identity, wanted, destination)
+            index, filter_, destination = self._indexed(entry)
+            index.add(identity, filter_, destination)
         self._entries[identity] = entry
 
     def remove(self, subscription: str) -> Entry | None:
@@ -77,7 +77,7 @@ class RoutingTable:
 
     def _indexed(self, entry: Entry) -> tuple[MatchingIndex[str, BrokerId], Filter, BrokerId]:
         """Return where and how an entry stands in an index."""
-        wanted = entry.subscription.wanted
+        filter_ = entry.subscription.filter
         if entry.last_hop is LOCAL:
-            return self._local_index, wanted, entry.host
-        return self._remote_index, wanted, self._destination_of(entry)
+            return self._local_index, filter_, entry.host
+        return self._remote_index, filter_, self._destination_of(entry)

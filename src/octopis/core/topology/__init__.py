@@ -3,7 +3,7 @@
 from octopis.core.topology.catalogue import NamedTopology, catalogue_names, from_catalogue
 from octopis.core.topology.document import format_topology, parse_topology
 from octopis.core.topology.factors import AcyclicFactor, ConnectivityFactor
-from octopis.core.topology.planner import Plan, grow, plan
+from octopis.core.topology.planner import OverlayPlan, grow, plan
 from octopis.core.topology.scot import SCOT, Link, LinkKind
 
 __all__ = [
@@ -13,7 +13,7 @@ __all__ = [
     "Link",
     "LinkKind",
     "NamedTopology",
-    "Plan",
+    "OverlayPlan",
     "catalogue_names",
     "format_topology",
     "from_catalogue",

@@ -8,7 +8,7 @@ from octopis.errors import InvalidConfiguration
 
 
 @dataclass(frozen=True)
-class Plan:
+class OverlayPlan:
     """The figures of an overlay; IMs are inter-broker messages per subscription."""
 
     brokers: int
@@ -25,10 +25,10 @@ class Plan:
     tolerated_deaths: int
 
 
-def plan(scot: SCOT) -> Plan:
+def plan(scot: SCOT) -> OverlayPlan:
     """Return the figures of `scot`, all counted on the overlay itself."""
     edge_brokers = sum(map(scot.is_edge, scot.brokers))
-    return Plan(
+    return OverlayPlan(
         brokers=len(scot.brokers),
         regions=len(scot.regions),
         clusters=len(scot.clusters),

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from octopis.core.wire.control import Goodbye, Ping, Pong, Status, StatusRequest, decode_control
-from octopis.core.wire.frames import BodyDecoder, Frame, Kind, encode, encode_frame
+from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, encode_frame
 from octopis.core.wire.published import PublishedBody
 from octopis.core.wire.refusals import Refusal
 from octopis.errors import ProtocolError
@@ -21,7 +21,7 @@ _REQUEST_BYTES = 8
 
 
 class SubscribeRequest(msgspec.Struct, frozen=True):
-    """A wish to get what `wanted` (a filter in `dialect`) says, as subscription `id`.
+    """A wish to get what `filter` (a filter in `dialect`) says, as subscription `id`.
 
     Deliveries will name it as `number`. `epoch` counts how often the client has moved.
     """
@@ -29,7 +29,7 @@ class SubscribeRequest(msgspec.Struct, frozen=True):
     request: _Count
     number: _Count
     id: Annotated[str, Meta(min_length=1, max_length=255)]
-    wanted: str
+    filter: str
     dialect: str
     epoch: _Count
 
@@ -89,9 +89,9 @@ _gap = BodyDecoder[GapNotice](GapNotice, "a gap notice")
 def encode_request(request: SubscribeRequest | UnsubscribeRequest | Consumed) -> bytes:
     """Return the frame of a client's request."""
     kinds = {
-        SubscribeRequest: Kind.SUBSCRIBE,
-        UnsubscribeRequest: Kind.UNSUBSCRIBE,
-        Consumed: Kind.CONSUMED,
+        SubscribeRequest: FrameKind.SUBSCRIBE,
+        UnsubscribeRequest: FrameKind.UNSUBSCRIBE,
+        Consumed: FrameKind.CONSUMED,
     }
     return encode_frame(kinds[type(request)], encode(request))
 
@@ -101,7 +101,7 @@ def encode_publish(request: int, notifications: list[bytes]) -> bytes:
     # The number stands before the array, so that the array can be passed on as one view.
     head = request.to_bytes(_REQUEST_BYTES, "big")
     array = b"\xdd" + len(notifications).to_bytes(4, "big")
-    return encode_frame(Kind.PUBLISH, b"".join([head, array, *notifications]))
+    return encode_frame(FrameKind.PUBLISH, b"".join([head, array, *notifications]))
 
 
 def encode_answer(answer: AnswerItem) -> bytes:
@@ -116,21 +116,21 @@ def encode_delivery(numbers: list[int], encoded: bytes) -> bytes:
 
 def encode_gap(dropped: int) -> bytes:
     """Return the frame of a gap notice."""
-    return encode_frame(Kind.GAP, encode(GapNotice(dropped)))
+    return encode_frame(FrameKind.GAP, encode(GapNotice(dropped)))
 
 
 def decode_from_client(frame: Frame) -> FromClient:
     """Return what a client asks for, or raise ProtocolError."""
     kind, body = frame
-    if kind == Kind.PUBLISH:
+    if kind == FrameKind.PUBLISH:
         if len(body) < _REQUEST_BYTES:
             raise ProtocolError("a publish request is cut short")
         return PublishRequest(int.from_bytes(body[:_REQUEST_BYTES], "big"), body[_REQUEST_BYTES:])
-    if kind == Kind.CONSUMED:
+    if kind == FrameKind.CONSUMED:
         return _consumed.decode(body)
-    if kind == Kind.SUBSCRIBE:
+    if kind == FrameKind.SUBSCRIBE:
         return _subscribe.decode(body)
-    if kind == Kind.UNSUBSCRIBE:
+    if kind == FrameKind.UNSUBSCRIBE:
         return _unsubscribe.decode(body)
     control = decode_control(frame)
     if not isinstance(control, ClientControl):
@@ -141,11 +141,11 @@ def decode_from_client(frame: Frame) -> FromClient:
 def decode_to_client(frame: Frame) -> ToClient:
     """Return what a broker says to its client, or raise ProtocolError."""
     kind, body = frame
-    if kind == Kind.DELIVER:
+    if kind == FrameKind.DELIVER:
         return _deliveries.decode(body)
-    if kind == Kind.ANSWERS:
+    if kind == FrameKind.ANSWERS:
         return _answers.decode(body)
-    if kind == Kind.GAP:
+    if kind == FrameKind.GAP:
         return _gap.decode(body)
     control = decode_control(frame)
     if not isinstance(control, Ping | Pong | Goodbye | Status):

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from octopis.core.model import BrokerId
-from octopis.core.wire.frames import BodyDecoder, Frame, Kind, encode, encode_frame
+from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, encode_frame
 
 
 class Ping(msgspec.Struct, frozen=True):
@@ -48,13 +48,13 @@ class Status(msgspec.Struct, frozen=True):
 
 Control = Ping | Pong | Goodbye | Notice | StatusRequest | Status
 
-KINDS: dict[type, Kind] = {
-    Ping: Kind.PING,
-    Pong: Kind.PONG,
-    Goodbye: Kind.GOODBYE,
-    Notice: Kind.NOTICE,
-    StatusRequest: Kind.STATUS_REQUEST,
-    Status: Kind.STATUS,
+KINDS: dict[type, FrameKind] = {
+    Ping: FrameKind.PING,
+    Pong: FrameKind.PONG,
+    Goodbye: FrameKind.GOODBYE,
+    Notice: FrameKind.NOTICE,
+    StatusRequest: FrameKind.STATUS_REQUEST,
+    Status: FrameKind.STATUS,
 }
 _decoders = {
     kind: BodyDecoder[Any](wanted, f"a {kind.name.lower().replace('_', ' ')}")

@@ -26,7 +26,7 @@ _LENGTH_BYTES = 4
 _SHORTEST = 5
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """What a frame says. The numbers are the protocol: never use one again for something else."""
 
     HELLO = 1
@@ -39,8 +39,8 @@ class Kind(IntEnum):
     CHANGES = 16
     SNAPSHOT = 17
     HOST_STATE = 18
-    ROUTED = 19
-    HEADED = 20
+    NOTIFICATIONS = 19
+    NOTIFICATIONS_WITH_TARGETS = 20
     NOTICE = 21
 
     SUBSCRIBE = 32
@@ -114,12 +114,12 @@ class FrameDecoder:
             raise ProtocolError("an empty frame has no kind")
 
 
-def encode_frame(kind: Kind, body: bytes) -> bytes:
+def encode_frame(kind: FrameKind, body: bytes) -> bytes:
     """Return a frame as bytes."""
     return _HEADER.pack(len(body) + 1, kind) + body
 
 
-def encode_items(kind: Kind, items: list[bytes]) -> bytes:
+def encode_items(kind: FrameKind, items: list[bytes]) -> bytes:
     """Return a frame whose body is an array of `items`, each of which is encoded already."""
     size = sum(map(len, items))
     # The array's own header is msgpack's "array 32": one byte and the count.

@@ -10,7 +10,7 @@ import msgspec
 
 from octopis.core.model import BrokerId
 from octopis.core.topology import SCOT
-from octopis.core.wire.frames import BodyDecoder, Frame, Kind, encode, encode_frame
+from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, encode_frame
 from octopis.core.wire.refusals import Refusal
 from octopis.errors import ProtocolError
 
@@ -73,22 +73,22 @@ _refusal = BodyDecoder[Refusal](Refusal, "the refusal")
 
 def encode_hello(hello: Hello) -> bytes:
     """Return the frame of a hello."""
-    return encode_frame(Kind.HELLO, encode(hello))
+    return encode_frame(FrameKind.HELLO, encode(hello))
 
 
 def encode_welcome(welcome: Welcome) -> bytes:
     """Return the frame of a welcome."""
-    return encode_frame(Kind.WELCOME, encode(welcome))
+    return encode_frame(FrameKind.WELCOME, encode(welcome))
 
 
 def encode_refusal(refusal: Refusal) -> bytes:
     """Return the frame that ends a connection before it has begun."""
-    return encode_frame(Kind.REFUSED, encode(refusal))
+    return encode_frame(FrameKind.REFUSED, encode(refusal))
 
 
 def decode_hello(frame: Frame) -> Hello:
     """Return the hello that whoever connected has said, or raise ProtocolError."""
-    if frame.kind != Kind.HELLO:
+    if frame.kind != FrameKind.HELLO:
         raise ProtocolError(f"the first frame is of kind {frame.kind}, not a hello")
     opening = _opening.decode(frame.body)
     if opening.magic != MAGIC:
@@ -112,9 +112,9 @@ def decode_hello(frame: Frame) -> Hello:
 
 def decode_answer(frame: Frame) -> Hello | Welcome | Refusal:
     """Return what a broker has answered to a hello, or raise ProtocolError."""
-    if frame.kind == Kind.WELCOME:
+    if frame.kind == FrameKind.WELCOME:
         return _welcome.decode(frame.body)
-    if frame.kind == Kind.REFUSED:
+    if frame.kind == FrameKind.REFUSED:
         return _refusal.decode(frame.body)
     return decode_hello(frame)
 

@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Raw
 
 from octopis.core.model import BrokerId
-from octopis.core.routing.messages import HostState, Message, Routed, Snapshot
+from octopis.core.routing.messages import HostState, Message, NotificationMessage, TableSnapshot
 from octopis.core.wire.control import Goodbye, Notice, Ping, Pong, decode_control
-from octopis.core.wire.frames import BodyDecoder, Frame, Kind, encode, encode_items
+from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, encode_items
 from octopis.core.wire.published import Published, PublishedBody, decode_published, make_published
 from octopis.core.wire.subscriptions import (
     Assembler,
@@ -43,25 +43,25 @@ _headed_raw = BodyDecoder[list[_HeadedRaw]](list[_HeadedRaw], "a batch of notifi
 _ARRAY_OF_3 = b"\x93"
 
 
-def encode_routed(routed: Routed) -> tuple[Kind, bytes]:
-    """Return a notification as an item of ROUTED or, where it has a header, of HEADED."""
+def encode_routed(routed: NotificationMessage) -> tuple[FrameKind, bytes]:
+    """Return a notification as an item of its kind of frame: with a header, or without."""
     notification = routed.notification
     assert isinstance(notification, Published), "only what came over the wire is sent on"
     if not routed.cbv_p and not routed.bids:
-        return Kind.ROUTED, notification.encoded
+        return FrameKind.NOTIFICATIONS, notification.encoded
     header = encode(encode_bits(routed.cbv_p)) + encode(routed.bids)
-    return Kind.HEADED, _ARRAY_OF_3 + header + notification.encoded
+    return FrameKind.NOTIFICATIONS_WITH_TARGETS, _ARRAY_OF_3 + header + notification.encoded
 
 
-def decode_routed(body: bytes | memoryview) -> list[Routed]:
-    """Return the notifications of ROUTED, or raise ProtocolError."""
-    return [Routed(notification) for notification in decode_published(body)]
+def decode_routed(body: bytes | memoryview) -> list[NotificationMessage]:
+    """Return the notifications of NOTIFICATIONS, or raise ProtocolError."""
+    return [NotificationMessage(notification) for notification in decode_published(body)]
 
 
-def decode_headed(body: bytes | memoryview) -> list[Routed]:
-    """Return the notifications of HEADED, or raise ProtocolError."""
+def decode_headed(body: bytes | memoryview) -> list[NotificationMessage]:
+    """Return the notifications of NOTIFICATIONS_WITH_TARGETS, or raise ProtocolError."""
     return [
-        Routed(
+        NotificationMessage(
             make_published(each.notification, bytes(raw.notification)),
             decode_bits(each.cbv_p),
             tuple(each.bids),
@@ -70,25 +70,24 @@ def decode_headed(body: bytes | memoryview) -> list[Routed]:
     ]
 
 
-Encoded = tuple[Kind, bytes]
+Encoded = tuple[FrameKind, bytes]
 """A message as it waits in a queue: an item of a frame, or (a table) all its frames."""
 
 LinkControl = Ping | Pong | Goodbye | Notice
 
-_WHOLE_FRAMES = (Kind.SNAPSHOT, Kind.HOST_STATE)
-NOTIFICATIONS = (Kind.ROUTED, Kind.HEADED)
+_WHOLE_FRAMES = (FrameKind.SNAPSHOT, FrameKind.HOST_STATE)
 """Kinds of messages that a full queue may drop; all others keep the tables right."""
 
 
 def encode_message(message: Message) -> Encoded:
     """Return a routing message as it waits in a queue."""
-    if isinstance(message, Routed):
+    if isinstance(message, NotificationMessage):
         return encode_routed(message)
-    if isinstance(message, Snapshot):
-        return Kind.SNAPSHOT, b"".join(encode_snapshot(message))
+    if isinstance(message, TableSnapshot):
+        return FrameKind.SNAPSHOT, b"".join(encode_snapshot(message))
     if isinstance(message, HostState):
-        return Kind.HOST_STATE, b"".join(encode_host_state(message))
-    return Kind.CHANGES, encode_change(message)
+        return FrameKind.HOST_STATE, b"".join(encode_host_state(message))
+    return FrameKind.CHANGES, encode_change(message)
 
 
 def frames_of(messages: list[Encoded]) -> list[bytes]:
@@ -112,16 +111,16 @@ class LinkDecoder:
     def decode(self, frame: Frame) -> list[Message] | LinkControl:
         """Return routing messages or a control message, or raise ProtocolError."""
         kind, body = frame
-        if kind == Kind.ROUTED:
+        if kind == FrameKind.NOTIFICATIONS:
             return list(decode_routed(body))
-        if kind == Kind.HEADED:
+        if kind == FrameKind.NOTIFICATIONS_WITH_TARGETS:
             return list(decode_headed(body))
-        if kind == Kind.CHANGES:
+        if kind == FrameKind.CHANGES:
             return decode_changes(body)
-        if kind == Kind.SNAPSHOT:
+        if kind == FrameKind.SNAPSHOT:
             snapshot = self._assembler.snapshot(body)
             return [] if snapshot is None else [snapshot]
-        if kind == Kind.HOST_STATE:
+        if kind == FrameKind.HOST_STATE:
             state = self._assembler.host_state(body)
             return [] if state is None else [state]
         control = decode_control(frame)

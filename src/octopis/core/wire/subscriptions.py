@@ -12,16 +12,16 @@ from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId, ClusterBitVector
 from octopis.core.routing.messages import (
     Flooded,
-    Hello,
     HostState,
+    HostVersions,
     Message,
     Refresh,
-    Snapshot,
     Subscribe,
     Subscription,
+    TableSnapshot,
     Unsubscribe,
 )
-from octopis.core.wire.frames import BodyDecoder, Kind, encode, encode_frame
+from octopis.core.wire.frames import BodyDecoder, FrameKind, encode, encode_frame
 from octopis.errors import InvalidFilter, ProtocolError
 
 PART_BYTES = 256 * 1024
@@ -30,7 +30,7 @@ PART_BYTES = 256 * 1024
 
 class _Subscription(msgspec.Struct, frozen=True, array_like=True):
     id: str
-    wanted: str
+    filter: str
     epoch: int
 
 
@@ -93,7 +93,7 @@ def decode_bits(data: bytes) -> ClusterBitVector:
 
 
 def encode_change(message: Message) -> bytes:
-    """Return a Subscribe, Unsubscribe, Flooded, Hello or Refresh as an item of CHANGES."""
+    """Return a Subscribe, Unsubscribe, Flooded, HostVersions or Refresh as an item of CHANGES."""
     match message:
         case Subscribe():
             return encode(_subscribe_out(message))
@@ -104,17 +104,19 @@ def encode_change(message: Message) -> bytes:
             return encode(
                 _Flooded(message.host, message.generation, message.sequence, added, message.removed)
             )
-        case Hello():
+        case HostVersions():
             return encode(_Hello([(host, *state) for host, state in message.known.items()]))
         case Refresh():
             return encode(_Refresh(message.host, message.generation))
     raise AssertionError(f"{type(message).__name__} is no change of subscriptions")
 
 
-def encode_snapshot(message: Snapshot) -> list[bytes]:
-    """Return the frames of a Snapshot."""
+def encode_snapshot(message: TableSnapshot) -> list[bytes]:
+    """Return the frames of a TableSnapshot."""
     parts = _parts([_subscribe_out(each) for each in message.subscriptions])
-    return [encode_frame(Kind.SNAPSHOT, encode(_SnapshotPart(last, part))) for last, part in parts]
+    return [
+        encode_frame(FrameKind.SNAPSHOT, encode(_SnapshotPart(last, part))) for last, part in parts
+    ]
 
 
 def encode_host_state(message: HostState) -> list[bytes]:
@@ -122,7 +124,7 @@ def encode_host_state(message: HostState) -> list[bytes]:
     head = message.host, message.generation, message.sequence
     parts = _parts([_out(each) for each in message.subscriptions])
     return [
-        encode_frame(Kind.HOST_STATE, encode(_HostStatePart(last, *head, part)))
+        encode_frame(FrameKind.HOST_STATE, encode(_HostStatePart(last, *head, part)))
         for last, part in parts
     ]
 
@@ -139,14 +141,14 @@ class Assembler:
         self._subscribes: list[Subscribe] = []
         self._subscriptions: list[Subscription] = []
 
-    def snapshot(self, body: bytes | memoryview) -> Snapshot | None:
-        """Take a part in, and return the Snapshot when it was the last."""
+    def snapshot(self, body: bytes | memoryview) -> TableSnapshot | None:
+        """Take a part in, and return the TableSnapshot when it was the last."""
         part = _snapshot_part.decode(body)
         self._subscribes += map(_subscribe_in, part.subscriptions)
         if not part.last:
             return None
         whole, self._subscribes = tuple(self._subscribes), []
-        return Snapshot(whole)
+        return TableSnapshot(whole)
 
     def host_state(self, body: bytes | memoryview) -> HostState | None:
         """Take a part in, and return the HostState when it was the last."""
@@ -172,17 +174,17 @@ def _parts(items: Sequence[_Item]) -> Iterator[tuple[bool, list[_Item]]]:
 
 
 def _out(subscription: Subscription) -> _Subscription:
-    return _Subscription(subscription.id, str(subscription.wanted), subscription.epoch)
+    return _Subscription(subscription.id, str(subscription.filter), subscription.epoch)
 
 
 def _in(subscription: _Subscription) -> Subscription:
     try:
-        wanted = parse_filter(subscription.wanted)
+        filter_ = parse_filter(subscription.filter)
     except InvalidFilter as failure:
         raise ProtocolError(
             f"the filter of subscription {subscription.id!r} cannot be read: {failure}"
         ) from failure
-    return Subscription(subscription.id, wanted, subscription.epoch)
+    return Subscription(subscription.id, filter_, subscription.epoch)
 
 
 def _subscribe_out(message: Subscribe) -> _Subscribe:
@@ -203,6 +205,6 @@ def _change_in(change: _Change) -> Message:
             added = None if change.added is None else _in(change.added)
             return Flooded(change.host, change.generation, change.sequence, added, change.removed)
         case _Hello():
-            return Hello({host: (gen, seq, crc) for host, gen, seq, crc in change.known})
+            return HostVersions({host: (gen, seq, crc) for host, gen, seq, crc in change.known})
         case _Refresh():
             return Refresh(change.host, change.generation)

@@ -16,7 +16,7 @@ from octopis.pipeline.ingest.quote_files import find_files
 from octopis.pipeline.ingest.reading import count_rows, first_lines, read_rows
 from octopis.pipeline.ingest.synthetic import synthetic_quotes
 from octopis.pipeline.schemas import QUOTES
-from octopis.pipeline.spark.session import kept
+from octopis.pipeline.spark.session import cached
 
 QUOTES_TABLE = "quotes.parquet"
 QUARANTINE_TABLE = "quarantine.parquet"
@@ -39,7 +39,7 @@ def ingest(spark: SparkSession, paths: list[Path], out: Path) -> IngestReport:
     files = find_files(paths)
     firsts = first_lines(spark, files)
     judged = q.judged(read_rows(spark, files, firsts))
-    with whole_folder(out) as folder, kept(judged) as rows:
+    with whole_folder(out) as folder, cached(judged) as rows:
         read = count_rows(spark, files, firsts)
         if not read:
             raise InvalidConfiguration(f"{_shown(paths)} holds a header and no row")

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from octopis.errors import InvalidConfiguration
 from octopis.pipeline.scenarios.truth import true_pairs
 from octopis.pipeline.schemas import PAIRS
-from octopis.pipeline.spark.session import kept
+from octopis.pipeline.spark.session import cached
 from octopis.pipeline.spark.trace_folder import open_trace, read_trace
 from octopis.scenario.folder import Scenario
 
@@ -67,8 +67,8 @@ def check(spark: SparkSession, trace: Path, scenario: Scenario, shown: int = SHO
         raise InvalidConfiguration(f"{trace} was not run from {scenario.folder}: it differs")
     deliveries = read_trace(spark, trace, "deliveries").select(*_KEY, "delivered_ns")
     with (
-        kept(compare(true_pairs(spark, scenario), deliveries)) as compared,
-        kept(out_of_order(deliveries)) as unordered,
+        cached(compare(true_pairs(spark, scenario), deliveries)) as compared,
+        cached(out_of_order(deliveries)) as unordered,
     ):
         totals = compared.agg(
             F.sum("wanted").alias("due"),

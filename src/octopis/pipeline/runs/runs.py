@@ -26,7 +26,7 @@ from octopis.core.topology import NamedTopology
 from octopis.errors import InvalidConfiguration
 from octopis.scenario.costs import Profile
 from octopis.scenario.document import RoutingOptions
-from octopis.scenario.plan import Plan
+from octopis.scenario.plan import ScenarioPlan
 from octopis.trace import Level
 
 _Whole = int | tuple[int, ...] | None
@@ -79,7 +79,7 @@ class Run:
     name: str
     algorithm: Algorithm
     scenario: Path | None
-    plan: Plan | None
+    plan: ScenarioPlan | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +136,8 @@ def _runs(row: _Row, base: Path, place: str, loaders: Loaders) -> list[Run]:
     return runs
 
 
-def _plan(facts: dict[str, Any], algorithm: Algorithm, loaders: Loaders) -> Plan:
-    plan = Plan(
+def _plan(facts: dict[str, Any], algorithm: Algorithm, loaders: Loaders) -> ScenarioPlan:
+    plan = ScenarioPlan(
         routing=RoutingOptions(algorithm),
         name=_name(facts),
         topology=loaders.topology(facts["topology"]),

@@ -27,7 +27,7 @@ from octopis.pipeline.spark.session import ship
 from octopis.scenario.document import RoutingOptions
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import DOCUMENT, digest_of, read_scenario
-from octopis.scenario.plan import Plan
+from octopis.scenario.plan import ScenarioPlan
 from octopis.simulator.run import run as run_scenario
 from octopis.trace import Level, read_summary
 from octopis.trace.summary import FILE as SUMMARY
@@ -184,7 +184,7 @@ def _has_scenario(out: Path, run: Run) -> bool:
     return True
 
 
-def _shared_plan(run: Run) -> Plan:
+def _shared_plan(run: Run) -> ScenarioPlan:
     """Return the plan without its algorithm, which each run sets for itself."""
     assert run.plan is not None
     return replace(run.plan, routing=RoutingOptions(Algorithm.SNR))

@@ -15,10 +15,10 @@ from pyspark.sql import functions as F
 from octopis.files import whole_folder
 from octopis.pipeline.scenarios.notifications import notifications, write_single_file
 from octopis.pipeline.scenarios.subscriptions import filter_texts, sample_size, shuffled
-from octopis.pipeline.spark.session import kept
+from octopis.pipeline.spark.session import cached
 from octopis.scenario import folder as files
 from octopis.scenario.clients import Clients, attribute_types
-from octopis.scenario.plan import Plan
+from octopis.scenario.plan import ScenarioPlan
 
 
 class BuildReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,10 +34,10 @@ class BuildReport(msgspec.Struct, frozen=True, kw_only=True):
     notifications: int
 
 
-def build(spark: SparkSession, quotes: DataFrame, plan: Plan, out: Path) -> BuildReport:
+def build(spark: SparkSession, quotes: DataFrame, plan: ScenarioPlan, out: Path) -> BuildReport:
     """Write the scenario of `plan` with `quotes` into a new folder."""
     plan.check()
-    with kept(shuffled(quotes, plan.seed)) as ordered:
+    with cached(shuffled(quotes, plan.seed)) as ordered:
         count, whole = quotes.count(), ordered.count()
         sampled = sample_size(whole, plan.selectivity)
         with whole_folder(out) as folder:
@@ -64,7 +64,7 @@ def build(spark: SparkSession, quotes: DataFrame, plan: Plan, out: Path) -> Buil
     )
 
 
-def _write_notifications(published: DataFrame, folder: Path, plan: Plan) -> None:
+def _write_notifications(published: DataFrame, folder: Path, plan: ScenarioPlan) -> None:
     parts = folder / "parts"
     write_single_file(published, parts, folder / files.NOTIFICATIONS, attribute_types(plan))
     shutil.rmtree(parts)

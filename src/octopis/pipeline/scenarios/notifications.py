@@ -10,14 +10,14 @@ from pyspark.sql import functions as F
 from octopis.pipeline.schemas import QUOTES
 from octopis.scenario.clients import Clients, attribute_types
 from octopis.scenario.high_rate import FEED, tick_columns
-from octopis.scenario.plan import Plan
+from octopis.scenario.plan import ScenarioPlan
 from octopis.scenario.publications import NOTIFICATION_COLUMNS
 
 ROW_GROUP = 65_536
 
 
 def notifications(
-    spark: SparkSession, plan: Plan, clients: Clients, quotes: DataFrame, quote_count: int
+    spark: SparkSession, plan: ScenarioPlan, clients: Clients, quotes: DataFrame, quote_count: int
 ) -> DataFrame:
     """Return the notifications of all publishers; `quotes` are numbered from 0.
 
@@ -31,7 +31,7 @@ def notifications(
 
 
 def _regular(
-    spark: SparkSession, plan: Plan, clients: Clients, quotes: DataFrame, quote_count: int
+    spark: SparkSession, plan: ScenarioPlan, clients: Clients, quotes: DataFrame, quote_count: int
 ) -> DataFrame:
     publishers = spark.createDataFrame(
         pa.table(
@@ -60,7 +60,7 @@ def _regular(
     )
 
 
-def _high_rate(spark: SparkSession, plan: Plan, clients: Clients, name: str) -> DataFrame:
+def _high_rate(spark: SparkSession, plan: ScenarioPlan, clients: Clients, name: str) -> DataFrame:
     count = plan.high_rate_notifications
     feed = {**tick_columns(count, clients.burst)}
     ticks = spark.createDataFrame(
@@ -80,7 +80,7 @@ def _high_rate(spark: SparkSession, plan: Plan, clients: Clients, name: str) -> 
     )
 
 
-def _attributes(plan: Plan, present: list[str]) -> Column:
+def _attributes(plan: ScenarioPlan, present: list[str]) -> Column:
     """Gather the columns that are there into a struct of all; the others are null, so absent."""
     kinds = {pa.string(): "string", pa.float64(): "double", pa.int64(): "long"}
     return F.struct(

@@ -72,7 +72,7 @@ def _text(maker: RangeFilters, selectivity: float, seed: int, number: int) -> st
     for _ in range(_TRIES):
         drawn = maker.draw(random)
         if abs(drawn.share - selectivity) <= allowed:
-            return print_filter(drawn.wanted)
+            return print_filter(drawn.filter)
     raise InvalidConfiguration(
         f"no {_TRIES} draws gave a subscription of {selectivity:g}: the quotes are too few, "
         "or too much alike"

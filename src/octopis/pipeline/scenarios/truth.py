@@ -52,7 +52,7 @@ class Oracle:
         """Return the oracle of a scenario's subscribers."""
         index: BitsetIndex[int, str] = BitsetIndex()
         index.add_many(
-            (number, subscriber.wanted, subscriber.broker.short)
+            (number, subscriber.filter, subscriber.broker.short)
             for number, subscriber in enumerate(subscribers)
         )
         index.match_numbers([{}] * 100)  # builds its blocks here, and not in every worker

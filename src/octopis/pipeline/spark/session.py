@@ -34,7 +34,7 @@ from octopis.pipeline.spark.trace_source import TraceSource
 
 
 @contextmanager
-def kept(frame: DataFrame) -> Iterator[DataFrame]:
+def cached(frame: DataFrame) -> Iterator[DataFrame]:
     """Have Spark keep a frame once it is computed, and forget it in the end."""
     frame.persist()
     try:

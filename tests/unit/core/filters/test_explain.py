@@ -1,11 +1,11 @@
 import pytest
 
-from octopis.core.filters import Explanation, explain, parse_filter
+from octopis.core.filters import FilterExplanation, explain, parse_filter
 from octopis.core.filters.explain import truth_name
 from octopis.core.model import Value
 
 
-def explained(text: str, **attributes: Value) -> Explanation:
+def explained(text: str, **attributes: Value) -> FilterExplanation:
     return explain(parse_filter(text), attributes)
 
 

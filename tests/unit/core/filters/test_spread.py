@@ -1,9 +1,9 @@
 from octopis.core.filters import parse_filter
-from octopis.core.filters.tree import spread, text_of
+from octopis.core.filters.tree import text_of, to_conjunctions
 
 
 def spread_out(text: str, limit: int = 64) -> list[list[str]] | None:
-    parts = spread(parse_filter(text).tree, limit)
+    parts = to_conjunctions(parse_filter(text).tree, limit)
     return None if parts is None else [[text_of(term) for term in part] for part in parts]
 
 

@@ -5,14 +5,14 @@ from octopis.core.filters import parse_filter
 from octopis.core.filters.tree import text_of
 from octopis.core.filters.values import Kind
 from octopis.core.matching.column import Presence
-from octopis.core.matching.layout import Layout, Member, Segment, packed, slots_of
+from octopis.core.matching.layout import BlockLayout, Member, Segment, packed, slots_of
 
 FAR = " AND ".join(f"(a{n} = 1 OR b{n} = 1)" for n in range(7))
 
 
-def layout(*entries: tuple[int, str]) -> Layout:
+def layout(*entries: tuple[int, str]) -> BlockLayout:
     """Lay out subscriptions given as destination and filter, numbered from 0."""
-    return Layout(
+    return BlockLayout(
         [
             Member(number, destination, parse_filter(text))
             for number, (destination, text) in enumerate(entries)
@@ -20,7 +20,7 @@ def layout(*entries: tuple[int, str]) -> Layout:
     )
 
 
-def residual(found: Layout) -> dict[int, str]:
+def residual(found: BlockLayout) -> dict[int, str]:
     return {slot: text_of(node) for slot, node in found.residual.items()}
 
 

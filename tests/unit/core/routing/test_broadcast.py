@@ -1,7 +1,7 @@
 from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId, ClusterBitVector
 from octopis.core.routing import Algorithm, Broker, Subscribe, Subscription, Unsubscribe
-from octopis.core.routing.messages import Snapshot
+from octopis.core.routing.messages import TableSnapshot
 from support.network import Network
 from support.overlays import A0, A1, B0, B1, B2, C0, C1, CHAIN, enqueued
 
@@ -108,7 +108,7 @@ def test_snapshot_holds_what_the_neighbour_must_know_and_no_more():
     for link, known in ((A0, ["from c"]), (B1, ["from a", "from c"])):
         broker.link_down(link)
         (snapshot,) = enqueued(broker.link_up(link))[link]
-        assert isinstance(snapshot, Snapshot)
+        assert isinstance(snapshot, TableSnapshot)
         assert [each.subscription.id for each in snapshot.subscriptions] == known
 
 
@@ -116,6 +116,8 @@ def test_snapshot_takes_back_what_it_does_not_hold():
     broker = Broker(B0, CHAIN, Algorithm.SNR)
     broker.messages_arrived(A0, [message(A0, "old"), message(A0, "kept")])
     broker.messages_arrived(C0, [message(C0, "other")])
-    effects = broker.messages_arrived(A0, [Snapshot((message(A0, "kept"), message(A0, "new")))])
+    effects = broker.messages_arrived(
+        A0, [TableSnapshot((message(A0, "kept"), message(A0, "new")))]
+    )
     assert sorted(entry.subscription.id for entry in broker.table) == ["kept", "new", "other"]
     assert enqueued(effects)[B1] == [Unsubscribe("old"), message(A0, "new")]

@@ -67,7 +67,7 @@ def test_another_filter_under_one_id_is_refused_at_every_broker(
     assert "'s' asks for something else already" in str(error)
     assert len(network.sent) == sent
     for broker in network.brokers.values():
-        assert [entry.subscription.wanted for entry in broker.table] == [parse_filter("x = 1")]
+        assert [entry.subscription.filter for entry in broker.table] == [parse_filter("x = 1")]
 
 
 @each_algorithm
@@ -211,7 +211,7 @@ def test_messages_of_a_batch_keep_their_order_across_kinds():
     network.publish(C0, ONE)
     network.step((C0, B0), count=3)
     kinds = [type(message).__name__ for message in network.queues[B0, A0]]
-    assert kinds == ["Routed", "Subscribe", "Routed"]
+    assert kinds == ["NotificationMessage", "Subscribe", "NotificationMessage"]
 
 
 SCRIPT = """
@@ -238,7 +238,7 @@ def test_same_calls_give_the_same_effects_whatever_the_hash_seed():
         )
         outputs.add(ran.stdout)
     (output,) = outputs
-    assert output.count(b"Routed") > 100
+    assert output.count(b"NotificationMessage") > 100
 
 
 @each_algorithm

@@ -1,7 +1,7 @@
 import pytest
 
 from octopis.core.model import BrokerId, ClusterBitVector
-from octopis.core.routing import Algorithm, Broker, Reason, Routed
+from octopis.core.routing import Algorithm, Broker, NotificationMessage, Reason
 from octopis.core.topology import SCOT, AcyclicFactor, ConnectivityFactor
 from support.network import Network
 from support.overlays import A0, B0, B1, B2, C0, CHAIN, ONE, TWO, enqueued
@@ -24,7 +24,7 @@ def set_queues(broker: Broker, queues: Queues) -> None:
         broker.link_status[link].queue_length = length
 
 
-def carried(sent: dict[BrokerId, list[Routed]]) -> dict[BrokerId, str]:
+def carried(sent: dict[BrokerId, list[NotificationMessage]]) -> dict[BrokerId, str]:
     """Return the CBV_p on each link, as the paper writes it."""
     return {link: copy.cbv_p.bits(3) for link, (copy,) in sent.items()}
 
@@ -109,28 +109,28 @@ def test_free_icol_with_the_shortest_queue_carries_and_ties_go_to_the_lowest_clu
 
 def test_pending_clusters_are_served_even_where_no_match_is_known():
     broker = broker_at_b0()
-    arrived = Routed(ONE, ClusterBitVector.parse("110"))
+    arrived = NotificationMessage(ONE, ClusterBitVector.parse("110"))
     assert carried(enqueued(broker.messages_arrived(A0, [arrived]))) == {B1: "000", B2: "000"}
 
 
 def test_icol_with_a_match_is_no_target_away_from_the_publishers_host():
     broker = broker_at_b0(B1, B2)
-    arrived = Routed(ONE, ClusterBitVector.parse("100"))
+    arrived = NotificationMessage(ONE, ClusterBitVector.parse("100"))
     assert carried(enqueued(broker.messages_arrived(A0, [arrived]))) == {B2: "000"}
-    assert broker.messages_arrived(A0, [Routed(ONE)]) == []
+    assert broker.messages_arrived(A0, [NotificationMessage(ONE)]) == []
 
 
 def test_pending_cluster_that_still_cannot_be_reached_goes_on_along_the_tree():
     broker = broker_at_b0(C0)
     set_queues(broker, {B2: FULL})
-    arrived = Routed(ONE, ClusterBitVector.parse("100"))
+    arrived = NotificationMessage(ONE, ClusterBitVector.parse("100"))
     assert carried(enqueued(broker.messages_arrived(A0, [arrived]))) == {C0: "100"}
 
 
 def test_sender_is_no_way_out_for_pending_clusters():
     broker = broker_at_b0(A0)
     set_queues(broker, {B2: FULL})
-    arrived = Routed(ONE, ClusterBitVector.parse("100"))
+    arrived = NotificationMessage(ONE, ClusterBitVector.parse("100"))
     assert carried(enqueued(broker.messages_arrived(A0, [arrived]))) == {B2: "000"}
 
 
@@ -138,7 +138,7 @@ def test_empty_cbv_p_is_not_carried():
     broker = broker_at_b0(B1)
     set_queues(broker, {B1: FULL})
     effects = broker.client_publishes("publisher", 1, [ONE])
-    assert enqueued(effects) == {B1: [Routed(ONE)]}
+    assert enqueued(effects) == {B1: [NotificationMessage(ONE)]}
     assert effects[-1].reasons == [Reason.CASE_III]
 
 
@@ -156,7 +156,7 @@ def test_batch_that_fills_a_queue_is_routed_as_one_by_one():
     together, apart = broker_at_b0(A0, B1, B2), broker_at_b0(A0, B1, B2)
     notifications = [ONE, TWO] * 15
     one = enqueued(together.client_publishes("publisher", 1, notifications))
-    other: dict[BrokerId, list[Routed]] = {}
+    other: dict[BrokerId, list[NotificationMessage]] = {}
     for notification in notifications:
         effects = apart.client_publishes("publisher", 1, [notification])
         for link, messages in enqueued(effects).items():

@@ -3,7 +3,7 @@ import pytest
 from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm, Broker, Subscription
-from octopis.core.routing.messages import Flooded, Hello, HostState, Refresh, Unsubscribe
+from octopis.core.routing.messages import Flooded, HostState, HostVersions, Refresh, Unsubscribe
 from support.network import Network
 from support.overlays import A0, B0, B1, B2, C0, CHAIN, ONE, enqueued
 
@@ -109,7 +109,7 @@ def test_neighbour_that_knows_as_much_is_told_nothing_more(broker: Broker):
     broker.messages_arrived(A0, [change(1)])
     broker.link_down(C0)
     (hello,) = enqueued(broker.link_up(C0))[C0]
-    assert isinstance(hello, Hello)
+    assert isinstance(hello, HostVersions)
     other = Broker(C0, CHAIN, Algorithm.BID)
     other.messages_arrived(B0, [change(1)])
     assert other.messages_arrived(B0, [hello]) == []
@@ -118,18 +118,18 @@ def test_neighbour_that_knows_as_much_is_told_nothing_more(broker: Broker):
 def test_neighbour_that_knows_otherwise_under_the_same_numbers_sets_off_a_refresh(broker: Broker):
     broker.messages_arrived(A0, [change(1)])
     (hello,) = enqueued(Broker(C0, CHAIN, Algorithm.BID, links_up=False).link_up(B0))[B0]
-    otherwise = Hello(hello.known | {A0: (0, 1, 12345)})
+    otherwise = HostVersions(hello.known | {A0: (0, 1, 12345)})
     assert enqueued(broker.messages_arrived(C0, [otherwise])) == {A0: [Refresh(A0, 0)]}
 
 
 def test_neighbour_that_knows_less_sets_off_a_refresh(broker: Broker):
     broker.messages_arrived(A0, [change(1)])
-    assert enqueued(broker.messages_arrived(C0, [Hello({})])) == {A0: [Refresh(A0, 0)]}
+    assert enqueued(broker.messages_arrived(C0, [HostVersions({})])) == {A0: [Refresh(A0, 0)]}
 
 
 def test_host_that_was_restarted_goes_on_after_what_others_remember():
     broker = Broker(A0, CHAIN, Algorithm.BID)
-    sent = enqueued(broker.messages_arrived(B0, [Hello({A0: (4, 7, 99)})]))
+    sent = enqueued(broker.messages_arrived(B0, [HostVersions({A0: (4, 7, 99)})]))
     assert sent[B0] == [state(5, 0)]
 
 

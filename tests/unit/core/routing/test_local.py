@@ -1,6 +1,6 @@
 import pytest
 
-from octopis.core.routing import Deliver, LinkStatusTable, Routed
+from octopis.core.routing import Deliver, LinkStatusTable, NotificationMessage
 from octopis.core.routing.outbox import LocalClients, Outbox
 from support.overlays import ONE, TWO
 
@@ -31,5 +31,5 @@ def test_released_subscription_has_no_owner(clients: LocalClients):
 
 
 def test_each_client_gets_a_notification_once(clients: LocalClients, outbox: Outbox):
-    clients.deliver([Routed(ONE), Routed(TWO)], [["u", "t", "s"], []])
+    clients.deliver([NotificationMessage(ONE), NotificationMessage(TWO)], [["u", "t", "s"], []])
     assert outbox.take() == [Deliver("one", ONE, ["u", "s"]), Deliver("other", ONE, ["t"])]

@@ -3,8 +3,8 @@ import pytest
 
 from octopis.core.filters import parse_filter
 from octopis.core.model import ClusterBitVector
-from octopis.core.routing import Routed, Subscribe, Subscription, Unsubscribe
-from octopis.core.routing.messages import Flooded, Hello, HostState, Refresh, Snapshot
+from octopis.core.routing import NotificationMessage, Subscribe, Subscription, Unsubscribe
+from octopis.core.routing.messages import Flooded, HostState, HostVersions, Refresh, TableSnapshot
 from support.overlays import A0, ONE
 
 SUBSCRIPTION = Subscription("s", parse_filter("x = 1"))
@@ -12,11 +12,11 @@ MESSAGES = [
     SUBSCRIPTION,
     Subscribe(SUBSCRIPTION, ClusterBitVector.parse("1"), A0),
     Unsubscribe("s"),
-    Snapshot(()),
-    Routed(ONE),
+    TableSnapshot(()),
+    NotificationMessage(ONE),
     Flooded(A0, 0, 1, SUBSCRIPTION, None),
     HostState(A0, 1, 0, ()),
-    Hello({}),
+    HostVersions({}),
     Refresh(A0, 0),
 ]
 
@@ -28,9 +28,11 @@ def test_messages_never_change(message: msgspec.Struct):
 
 
 def test_plain_notification_carries_no_clusters_and_no_brokers():
-    assert not Routed(ONE).cbv_p
-    assert Routed(ONE).bids == ()
+    assert not NotificationMessage(ONE).cbv_p
+    assert NotificationMessage(ONE).bids == ()
 
 
 def test_copy_shares_the_payload():
-    assert Routed(ONE, ClusterBitVector.parse("10")).notification.payload is ONE.payload
+    assert (
+        NotificationMessage(ONE, ClusterBitVector.parse("10")).notification.payload is ONE.payload
+    )

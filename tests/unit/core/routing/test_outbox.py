@@ -5,8 +5,8 @@ from octopis.core.routing import (
     Deliver,
     Enqueue,
     LinkStatusTable,
+    NotificationMessage,
     Reason,
-    Routed,
     Unsubscribe,
 )
 from octopis.core.routing.outbox import Outbox
@@ -24,21 +24,26 @@ def outbox(status: LinkStatusTable) -> Outbox:
 
 
 def test_messages_to_one_link_are_one_effect_in_their_order(outbox: Outbox):
-    outbox.send(A0, Routed(ONE), Reason.MATCH)
-    outbox.send(C0, Routed(ONE), Reason.MATCH)
-    outbox.send_all(A0, [Routed(TWO), Routed(ONE)], [Reason.MATCH] * 2)
+    outbox.send(A0, NotificationMessage(ONE), Reason.MATCH)
+    outbox.send(C0, NotificationMessage(ONE), Reason.MATCH)
+    outbox.send_all(A0, [NotificationMessage(TWO), NotificationMessage(ONE)], [Reason.MATCH] * 2)
     outbox.send(A0, Unsubscribe("s"), Reason.SUBSCRIPTION)
     at_a, at_c = outbox.take()
     assert at_a == Enqueue(
         A0,
-        [Routed(ONE), Routed(TWO), Routed(ONE), Unsubscribe("s")],
+        [
+            NotificationMessage(ONE),
+            NotificationMessage(TWO),
+            NotificationMessage(ONE),
+            Unsubscribe("s"),
+        ],
         [Reason.MATCH, Reason.MATCH, Reason.MATCH, Reason.SUBSCRIPTION],
     )
-    assert at_c == Enqueue(C0, [Routed(ONE)], [Reason.MATCH])
+    assert at_c == Enqueue(C0, [NotificationMessage(ONE)], [Reason.MATCH])
 
 
 def test_effects_are_taken_once(outbox: Outbox):
-    outbox.send(A0, Routed(ONE), Reason.MATCH)
+    outbox.send(A0, NotificationMessage(ONE), Reason.MATCH)
     outbox.deliver("client", ONE, ["s"])
     outbox.answer(Answer("client", 1))
     assert [type(effect) for effect in outbox.take()] == [Deliver, Answer, Enqueue]
@@ -46,8 +51,8 @@ def test_effects_are_taken_once(outbox: Outbox):
 
 
 def test_every_message_is_counted_once_by_its_kind(outbox: Outbox, status: LinkStatusTable):
-    outbox.send(A0, Routed(ONE), Reason.CASE_I)
-    outbox.send_all(A0, [Routed(TWO), Routed(ONE)], [Reason.MATCH] * 2)
+    outbox.send(A0, NotificationMessage(ONE), Reason.CASE_I)
+    outbox.send_all(A0, [NotificationMessage(TWO), NotificationMessage(ONE)], [Reason.MATCH] * 2)
     outbox.send(A0, Unsubscribe("s"), Reason.SUBSCRIPTION)
     outbox.send(C0, Unsubscribe("s"), Reason.SYNC)
     counters = outbox.counters
@@ -62,8 +67,8 @@ def test_messages_to_a_link_that_is_down_are_lost_and_counted(
     outbox: Outbox, status: LinkStatusTable
 ):
     outbox.up.discard(A0)
-    outbox.send(A0, Routed(ONE), Reason.MATCH)
-    outbox.send_all(A0, [Routed(TWO), Routed(ONE)], [Reason.MATCH] * 2)
+    outbox.send(A0, NotificationMessage(ONE), Reason.MATCH)
+    outbox.send_all(A0, [NotificationMessage(TWO), NotificationMessage(ONE)], [Reason.MATCH] * 2)
     assert outbox.take() == []
     assert outbox.counters.lost_on_down_links == 3
     assert outbox.counters.notification_ims == 0

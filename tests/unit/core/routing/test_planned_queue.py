@@ -1,8 +1,8 @@
 from octopis.core.model import BrokerId, Notification
-from octopis.core.routing import Reason, Routed
+from octopis.core.routing import NotificationMessage, Reason
 from octopis.core.routing.link_status import PlannedQueue, least_loaded
 
-COPY = Routed(Notification({}))
+COPY = NotificationMessage(Notification({}))
 
 
 def queue(region: str, cluster: int, length: int = 0, longest: float = 10) -> PlannedQueue:

@@ -1,7 +1,7 @@
 import pytest
 
 from octopis.core.model import BrokerId
-from octopis.core.routing import Algorithm, Routed
+from octopis.core.routing import Algorithm, NotificationMessage
 from support.network import Network
 from support.overlays import A0, A1, B0, B1, B2, C0, C1, CHAIN, ONE, TWO, enqueued
 
@@ -20,7 +20,7 @@ def test_publishers_host_sends_one_copy_onto_each_link_with_a_match(network: Net
     network.subscribe(A0, "client", "second", "x > 0")
     network.settle()
     sent = enqueued(network.brokers[B0].client_publishes("publisher", 1, [ONE]))
-    assert sent == {link: [Routed(ONE)] for link in (A0, C0, B1)}
+    assert sent == {link: [NotificationMessage(ONE)] for link in (A0, C0, B1)}
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_publishers_host_sends_one_copy_onto_each_link_with_a_match(network: Net
 def test_any_other_broker_stays_in_its_cluster_and_spares_the_sender(
     network: Network, at: BrokerId, sender: BrokerId, links: set[BrokerId]
 ):
-    sent = enqueued(network.brokers[at].messages_arrived(sender, [Routed(ONE)]))
+    sent = enqueued(network.brokers[at].messages_arrived(sender, [NotificationMessage(ONE)]))
     assert set(sent) == links
 
 

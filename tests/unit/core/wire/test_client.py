@@ -17,7 +17,7 @@ from octopis.core.wire.client import (
     encode_request,
 )
 from octopis.core.wire.control import Notice, Ping, Status, StatusRequest, encode_control
-from octopis.core.wire.frames import Frame, FrameDecoder, Kind, encode, encode_items
+from octopis.core.wire.frames import Frame, FrameDecoder, FrameKind, encode, encode_items
 from octopis.core.wire.published import decode_checked, encode_published
 from octopis.core.wire.refusals import Refusal
 from octopis.errors import ProtocolError
@@ -51,7 +51,7 @@ def test_publications_come_as_they_were_encoded():
 
 def test_delivery_names_all_matching_subscriptions_in_one_frame():
     items = [encode_delivery([1, 70_000], ONE), encode_delivery([5], ONE)]
-    first, second = decode_to_client(frame_of(encode_items(Kind.DELIVER, items)))
+    first, second = decode_to_client(frame_of(encode_items(FrameKind.DELIVER, items)))
     assert isinstance(first, Delivery)
     assert (first.numbers, second.numbers) == ([1, 70_000], [5])
     assert first.notification.attributes == {"x": 1}
@@ -59,7 +59,7 @@ def test_delivery_names_all_matching_subscriptions_in_one_frame():
 
 def test_answers_and_gaps_and_status():
     answers = [AnswerItem(1), AnswerItem(2, Refusal("InvalidFilter", "no", {"column": 3}))]
-    data = encode_items(Kind.ANSWERS, [encode_answer(each) for each in answers])
+    data = encode_items(FrameKind.ANSWERS, [encode_answer(each) for each in answers])
     assert decode_to_client(frame_of(data)) == answers
     assert decode_to_client(frame_of(encode_gap(12))) == GapNotice(12)
     status = Status(1, {"ready": True})
@@ -69,8 +69,8 @@ def test_answers_and_gaps_and_status():
 @pytest.mark.parametrize(
     "frame",
     [
-        Frame(Kind.DELIVER, b"\x90"),
-        Frame(Kind.ROUTED, b"\x90"),
+        Frame(FrameKind.DELIVER, b"\x90"),
+        Frame(FrameKind.NOTIFICATIONS, b"\x90"),
         Frame(200, b""),
         frame_of(encode_control(Status(1, {}))),
         frame_of(encode_control(Notice(("a", 0), 1, congested=True))),
@@ -82,7 +82,7 @@ def test_client_may_not_speak_like_a_broker(frame: Frame):
 
 
 @pytest.mark.parametrize(
-    "frame", [Frame(Kind.PUBLISH, b""), frame_of(encode_control(StatusRequest(1)))]
+    "frame", [Frame(FrameKind.PUBLISH, b""), frame_of(encode_control(StatusRequest(1)))]
 )
 def test_broker_may_not_speak_like_a_client(frame: Frame):
     with pytest.raises(ProtocolError, match="a broker does not send frames of kind"):
@@ -105,9 +105,9 @@ def test_both_may_ask_for_a_sign_of_life():
 )
 def test_subscribe_request_out_of_bounds_is_a_protocol_error(fields: dict):
     with pytest.raises(ProtocolError, match="a subscribe request cannot be read"):
-        decode_from_client(Frame(Kind.SUBSCRIBE, encode(fields)))
+        decode_from_client(Frame(FrameKind.SUBSCRIBE, encode(fields)))
 
 
 def test_publish_request_that_is_cut_short_is_a_protocol_error():
     with pytest.raises(ProtocolError, match="cut short"):
-        decode_from_client(Frame(Kind.PUBLISH, b"1234567"))
+        decode_from_client(Frame(FrameKind.PUBLISH, b"1234567"))

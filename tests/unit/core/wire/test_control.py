@@ -12,7 +12,7 @@ from octopis.core.wire.control import (
     decode_control,
     encode_control,
 )
-from octopis.core.wire.frames import Frame, FrameDecoder, Kind
+from octopis.core.wire.frames import Frame, FrameDecoder, FrameKind
 from octopis.errors import ProtocolError
 
 EXAMPLES = [
@@ -36,10 +36,10 @@ def test_control_message_comes_back(message):
 
 
 def test_other_kinds_are_left_to_others():
-    assert decode_control(Frame(Kind.ROUTED, b"")) is None
+    assert decode_control(Frame(FrameKind.NOTIFICATIONS, b"")) is None
     assert decode_control(Frame(250, b"")) is None
 
 
 def test_damaged_notice_is_a_protocol_error():
     with pytest.raises(ProtocolError, match="a notice cannot be read"):
-        decode_control(Frame(Kind.NOTICE, b"\x80"))
+        decode_control(Frame(FrameKind.NOTICE, b"\x80"))

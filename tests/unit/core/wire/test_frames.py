@@ -4,27 +4,27 @@ from octopis.core.wire.frames import (
     FRAME_MAX,
     Frame,
     FrameDecoder,
-    Kind,
+    FrameKind,
     encode,
     encode_frame,
     encode_items,
 )
 from octopis.errors import ProtocolError
 
-PING = encode_frame(Kind.PING, b"body")
+PING = encode_frame(FrameKind.PING, b"body")
 
 
 def test_frame_is_a_length_a_kind_and_a_body():
     assert PING == b"\x00\x00\x00\x05\x05body"
-    assert FrameDecoder().receive_data(PING) == [Frame(Kind.PING, b"body")]
+    assert FrameDecoder().receive_data(PING) == [Frame(FrameKind.PING, b"body")]
 
 
 def test_several_frames_come_in_order_and_the_rest_waits():
     decoder = FrameDecoder()
-    found = decoder.receive_data(PING + encode_frame(Kind.PONG, b"") + PING[:3])
-    assert [frame.kind for frame in found] == [Kind.PING, Kind.PONG]
+    found = decoder.receive_data(PING + encode_frame(FrameKind.PONG, b"") + PING[:3])
+    assert [frame.kind for frame in found] == [FrameKind.PING, FrameKind.PONG]
     assert decoder.pending == 3
-    assert decoder.receive_data(PING[3:]) == [Frame(Kind.PING, b"body")]
+    assert decoder.receive_data(PING[3:]) == [Frame(FrameKind.PING, b"body")]
 
 
 def test_default_maximum_is_16_mib():
@@ -39,7 +39,7 @@ def test_length_over_the_maximum_is_refused_before_a_byte_of_the_body_came():
 
 def test_length_at_the_maximum_passes():
     decoder = FrameDecoder(frame_max=100)
-    assert decoder.receive_data(encode_frame(Kind.PING, bytes(99)))[0].body == bytes(99)
+    assert decoder.receive_data(encode_frame(FrameKind.PING, bytes(99)))[0].body == bytes(99)
 
 
 def test_only_what_has_arrived_is_kept():
@@ -55,9 +55,9 @@ def test_empty_frame_is_refused():
 
 def test_items_that_are_encoded_already_become_one_array():
     items = [encode(each) for each in ("one", 2, [3.5])]
-    data = encode_items(Kind.CHANGES, items)
-    assert data == encode_frame(Kind.CHANGES, b"\xdd\x00\x00\x00\x03" + b"".join(items))
+    data = encode_items(FrameKind.CHANGES, items)
+    assert data == encode_frame(FrameKind.CHANGES, b"\xdd\x00\x00\x00\x03" + b"".join(items))
 
 
 def test_numbers_of_kinds_are_all_different():
-    assert len(set(Kind)) == len(Kind.__members__)
+    assert len(set(FrameKind)) == len(FrameKind.__members__)

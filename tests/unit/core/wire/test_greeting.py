@@ -4,7 +4,7 @@ import pytest
 
 from octopis.core.model import BrokerId
 from octopis.core.topology import SCOT, AcyclicFactor, ConnectivityFactor, from_catalogue
-from octopis.core.wire.frames import Frame, FrameDecoder, Kind, encode
+from octopis.core.wire.frames import Frame, FrameDecoder, FrameKind, encode
 from octopis.core.wire.greeting import (
     HELLO_MAX,
     BrokerHello,
@@ -36,15 +36,18 @@ def test_hello_says_who_is_there(hello):
 def test_version_is_looked_at_before_anything_that_a_version_may_change():
     later = {"magic": "octopis", "version": 2, "role": "gateway", "new": [1, 2]}
     with pytest.raises(ProtocolError, match="speaks version 2 of the protocol, not 1"):
-        decode_hello(Frame(Kind.HELLO, encode(later)))
+        decode_hello(Frame(FrameKind.HELLO, encode(later)))
 
 
 @pytest.mark.parametrize(
     ("frame", "reason"),
     [
-        (Frame(Kind.PUBLISH, b""), "the first frame is of kind 34, not a hello"),
-        (Frame(Kind.HELLO, encode({"magic": "x" * 99, "version": 1})), "begins with 'xxxx"),
-        (Frame(Kind.HELLO, encode({"magic": "octopis", "version": 1, "role": "king"})), "hello"),
+        (Frame(FrameKind.PUBLISH, b""), "the first frame is of kind 34, not a hello"),
+        (Frame(FrameKind.HELLO, encode({"magic": "x" * 99, "version": 1})), "begins with 'xxxx"),
+        (
+            Frame(FrameKind.HELLO, encode({"magic": "octopis", "version": 1, "role": "king"})),
+            "hello",
+        ),
         (frame_of(encode_hello(ClientHello("new\nline", 1))), "printable name"),
         (frame_of(encode_hello(ClientHello("n" * 129, 1))), "1 to 128 characters"),
         (frame_of(encode_hello(ClientHello("me", 1, backlog=-1))), "a window"),

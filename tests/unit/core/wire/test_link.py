@@ -4,14 +4,14 @@ from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId, ClusterBitVector
 from octopis.core.routing.messages import (
     HostState,
-    Routed,
-    Snapshot,
+    NotificationMessage,
     Subscribe,
     Subscription,
+    TableSnapshot,
     Unsubscribe,
 )
 from octopis.core.wire.control import Goodbye, Notice, Ping, Pong, StatusRequest, encode_control
-from octopis.core.wire.frames import Frame, FrameDecoder, Kind
+from octopis.core.wire.frames import Frame, FrameDecoder, FrameKind
 from octopis.core.wire.link import LinkDecoder, encode_message, frames_of
 from octopis.core.wire.published import decode_published, encode_published
 from octopis.errors import ProtocolError
@@ -22,11 +22,11 @@ SUBSCRIBE = Subscribe(Subscription("s", parse_filter("x > 1")), ClusterBitVector
 MESSAGES = [
     SUBSCRIBE,
     Unsubscribe("s"),
-    Routed(ONE),
-    Routed(ONE),
-    Routed(ONE, ClusterBitVector(2)),
-    Snapshot((SUBSCRIBE,)),
-    Routed(ONE),
+    NotificationMessage(ONE),
+    NotificationMessage(ONE),
+    NotificationMessage(ONE, ClusterBitVector(2)),
+    TableSnapshot((SUBSCRIBE,)),
+    NotificationMessage(ONE),
     HostState(HOST, 1, 2, ()),
 ]
 
@@ -35,12 +35,12 @@ def test_neighbours_of_one_kind_share_a_frame_and_order_is_kept():
     data = b"".join(frames_of([encode_message(message) for message in MESSAGES]))
     frames = FrameDecoder().receive_data(data)
     assert [frame.kind for frame in frames] == [
-        Kind.CHANGES,
-        Kind.ROUTED,
-        Kind.HEADED,
-        Kind.SNAPSHOT,
-        Kind.ROUTED,
-        Kind.HOST_STATE,
+        FrameKind.CHANGES,
+        FrameKind.NOTIFICATIONS,
+        FrameKind.NOTIFICATIONS_WITH_TARGETS,
+        FrameKind.SNAPSHOT,
+        FrameKind.NOTIFICATIONS,
+        FrameKind.HOST_STATE,
     ]
     decoder = LinkDecoder()
     assert [message for frame in frames for message in decoder.decode(frame)] == MESSAGES
@@ -57,8 +57,8 @@ def test_control_messages_come_one_by_one(control):
 @pytest.mark.parametrize(
     "frame",
     [
-        Frame(Kind.PUBLISH, b""),
-        Frame(Kind.HELLO, b"\x80"),
+        Frame(FrameKind.PUBLISH, b""),
+        Frame(FrameKind.HELLO, b"\x80"),
         Frame(99, b""),
         FrameDecoder().receive_data(encode_control(StatusRequest(1)))[0],
     ],

@@ -1,8 +1,8 @@
 import pytest
 
 from octopis.core.model import BrokerId, ClusterBitVector, Notification
-from octopis.core.routing.messages import Routed
-from octopis.core.wire.frames import Kind, encode
+from octopis.core.routing.messages import NotificationMessage
+from octopis.core.wire.frames import FrameKind, encode
 from octopis.core.wire.link import decode_headed, decode_routed, encode_routed
 from octopis.core.wire.published import decode_published, encode_published
 from octopis.errors import ProtocolError
@@ -11,23 +11,23 @@ from octopis.errors import ProtocolError
 
 
 def test_ordinary_notification_is_the_publishers_bytes_and_nothing_else():
-    kind, item = encode_routed(Routed(ONE))
-    assert (kind, item) == (Kind.ROUTED, ONE.encoded)
+    kind, item = encode_routed(NotificationMessage(ONE))
+    assert (kind, item) == (FrameKind.NOTIFICATIONS, ONE.encoded)
     assert item is ONE.encoded
-    assert decode_routed(b"\x91" + item) == [Routed(ONE)]
+    assert decode_routed(b"\x91" + item) == [NotificationMessage(ONE)]
 
 
 @pytest.mark.parametrize(
     "routed",
     [
-        Routed(ONE, ClusterBitVector(6)),
-        Routed(ONE, ClusterBitVector(1 << 80)),
-        Routed(ONE, bids=(BrokerId("a", 0), BrokerId("b", 2))),
+        NotificationMessage(ONE, ClusterBitVector(6)),
+        NotificationMessage(ONE, ClusterBitVector(1 << 80)),
+        NotificationMessage(ONE, bids=(BrokerId("a", 0), BrokerId("b", 2))),
     ],
 )
-def test_header_stands_before_the_same_bytes(routed: Routed):
+def test_header_stands_before_the_same_bytes(routed: NotificationMessage):
     kind, item = encode_routed(routed)
-    assert kind == Kind.HEADED
+    assert kind == FrameKind.NOTIFICATIONS_WITH_TARGETS
     assert item.endswith(ONE.encoded)
     assert len(item) < len(ONE.encoded) + 25
     (found,) = decode_headed(b"\x91" + item)
@@ -37,7 +37,7 @@ def test_header_stands_before_the_same_bytes(routed: Routed):
 
 def test_what_did_not_come_over_the_wire_is_a_fault_of_ours():
     with pytest.raises(AssertionError):
-        encode_routed(Routed(Notification({"x": 1})))
+        encode_routed(NotificationMessage(Notification({"x": 1})))
 
 
 @pytest.mark.parametrize("decode", [decode_routed, decode_headed])

@@ -4,16 +4,16 @@ from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId, ClusterBitVector
 from octopis.core.routing.messages import (
     Flooded,
-    Hello,
     HostState,
+    HostVersions,
+    NotificationMessage,
     Refresh,
-    Routed,
-    Snapshot,
     Subscribe,
     Subscription,
+    TableSnapshot,
     Unsubscribe,
 )
-from octopis.core.wire.frames import FRAME_MAX, FrameDecoder, Kind, encode, encode_items
+from octopis.core.wire.frames import FRAME_MAX, FrameDecoder, FrameKind, encode, encode_items
 from octopis.core.wire.subscriptions import (
     PART_BYTES,
     Assembler,
@@ -44,20 +44,22 @@ def test_bit_vector_of_any_length_comes_back(bits: int):
         Unsubscribe("me/1"),
         Flooded(HOST, 2, 7, ONE, None),
         Flooded(HOST, 2, 8, None, "me/1"),
-        Hello({HOST: (1, 2, 3), BrokerId("c", 0): (0, 0, 0)}),
+        HostVersions({HOST: (1, 2, 3), BrokerId("c", 0): (0, 0, 0)}),
         Refresh(HOST, 4),
     ],
     ids=lambda message: type(message).__name__,
 )
 def test_change_comes_back_equal(message):
-    (frame,) = FrameDecoder().receive_data(encode_items(Kind.CHANGES, [encode_change(message)]))
+    (frame,) = FrameDecoder().receive_data(
+        encode_items(FrameKind.CHANGES, [encode_change(message)])
+    )
     (found,) = decode_changes(frame.body)
     assert found == message
     assert type(found) is type(message)
 
 
 def test_filter_crosses_as_its_canonical_text():
-    assert str(ONE.wanted).encode() in encode_change(Subscribe(ONE, ClusterBitVector(1), HOST))
+    assert str(ONE.filter).encode() in encode_change(Subscribe(ONE, ClusterBitVector(1), HOST))
 
 
 def test_filter_that_cannot_be_read_is_a_protocol_error_that_names_the_subscription():
@@ -67,11 +69,11 @@ def test_filter_that_cannot_be_read_is_a_protocol_error_that_names_the_subscript
 
 
 def test_empty_tables_cross_in_one_part():
-    (snapshot,) = encode_snapshot(Snapshot(()))
+    (snapshot,) = encode_snapshot(TableSnapshot(()))
     (state,) = encode_host_state(HostState(HOST, 1, 2, ()))
     first, second = FrameDecoder().receive_data(snapshot + state)
     assembler = Assembler()
-    assert assembler.snapshot(first.body) == Snapshot(())
+    assert assembler.snapshot(first.body) == TableSnapshot(())
     assert assembler.host_state(second.body) == HostState(HOST, 1, 2, ())
 
 
@@ -80,7 +82,7 @@ def test_large_tables_are_cut_into_parts_and_put_together():
         Subscription(f"client-{number}/1", parse_filter(f"x = {number % 50}"), number)
         for number in range(20_000)
     )
-    snapshot = Snapshot(tuple(Subscribe(each, ClusterBitVector(1), HOST) for each in many))
+    snapshot = TableSnapshot(tuple(Subscribe(each, ClusterBitVector(1), HOST) for each in many))
     state = HostState(HOST, 1, 2, many)
     frames = encode_snapshot(snapshot) + encode_host_state(state)
     assert len(frames) > 4
@@ -88,7 +90,7 @@ def test_large_tables_are_cut_into_parts_and_put_together():
     assembler = Assembler()
     found = []
     for frame in FrameDecoder().receive_data(b"".join(frames)):
-        take = assembler.snapshot if frame.kind == Kind.SNAPSHOT else assembler.host_state
+        take = assembler.snapshot if frame.kind == FrameKind.SNAPSHOT else assembler.host_state
         found.append(take(frame.body))
     assert [each for each in found if each is not None] == [snapshot, state]
     assert found[-1] == state
@@ -96,4 +98,4 @@ def test_large_tables_are_cut_into_parts_and_put_together():
 
 def test_a_notification_is_no_change():
     with pytest.raises(AssertionError):
-        encode_change(Routed(None))  # type: ignore[arg-type]
+        encode_change(NotificationMessage(None))  # type: ignore[arg-type]
