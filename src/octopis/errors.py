@@ -19,6 +19,7 @@ OctopisError                      something went wrong; the message says what, w
 │   ├── InvalidFilter             a condition that cannot be understood
 │   └── InvalidSubscription       a subscription that cannot be made or ended as asked
 └── OperationFailed               the input was right, the work still failed (exit status 1)
+    ├── MissingExtra              a library that only some users install is not there
     ├── ProtocolError             the other side of a connection does not keep to the protocol
     ├── ConnectionFailed          a broker cannot be reached, or does not take us in
     │   └── ConnectionLost        ... any more: what was under way may or may not have arrived
@@ -59,6 +60,15 @@ class InvalidInput(OctopisError):
 
 class OperationFailed(OctopisError):
     """The input was right, but the work could not be done."""
+
+
+class MissingExtra(OperationFailed):
+    """The work needs a library that only one of OctopiS's extras installs."""
+
+    def __init__(self, work: str, library: str, extra: str) -> None:
+        super().__init__(f"{work} needs {library}: pip install 'octopis[{extra}]'")
+        self.library = library
+        self.extra = extra
 
 
 class SparkUnavailable(OperationFailed):

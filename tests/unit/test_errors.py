@@ -20,6 +20,7 @@ EXAMPLES = [
     errors.InvalidFilter("unexpected word", 3),
     errors.ProtocolError("an empty frame has no kind"),
     errors.ConnectionLost("the broker is gone", 3),
+    errors.MissingExtra("drawing", "matplotlib", "report"),
     errors.SparkUnavailable("there is no Java"),
     errors.SweepFailed(("a", "b"), 3, "the disk is full"),
     errors.DeliveriesWrong("trace", {"lost": 1}),
