@@ -99,7 +99,7 @@ class LiteralDynamicRouting:
             elif best_icol not in overloaded:
                 copies[best_icol] = NotificationMessage(routed.notification, cbv_p)
             else:
-                rest = cbv_p.without_cluster(best_icol.cluster)
+                rest = ClusterBitVector(cbv_p & ~(1 << best_icol.cluster))
                 copies[best_icol] = NotificationMessage(routed.notification, rest)
         for link, copy in copies.items():
             self.broker._outbox.send(link, copy, Reason.MATCH)

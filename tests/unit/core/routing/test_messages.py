@@ -10,7 +10,7 @@ from support.overlays import A0, ONE
 SUBSCRIPTION = Subscription("s", parse_filter("x = 1"))
 MESSAGES = [
     SUBSCRIPTION,
-    Subscribe(SUBSCRIPTION, ClusterBitVector.parse("1"), A0),
+    Subscribe(SUBSCRIPTION, ClusterBitVector(0b1), A0),
     Unsubscribe("s"),
     TableSnapshot(()),
     NotificationMessage(ONE),
@@ -33,6 +33,4 @@ def test_plain_notification_carries_no_clusters_and_no_brokers():
 
 
 def test_copy_shares_the_payload():
-    assert (
-        NotificationMessage(ONE, ClusterBitVector.parse("10")).notification.payload is ONE.payload
-    )
+    assert NotificationMessage(ONE, ClusterBitVector(0b10)).notification.payload is ONE.payload
