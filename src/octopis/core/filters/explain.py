@@ -27,11 +27,6 @@ def explain(filter_: Filter, attributes: Attributes) -> FilterExplanation:
     return _explained(filter_.tree, attributes)
 
 
-def truth_name(found: Truth) -> str:
-    """Return TRUE, FALSE or UNKNOWN."""
-    return _NAMES[found]
-
-
 def _explained(node: Node, attributes: Attributes) -> FilterExplanation:
     found = truth(node, attributes)
     if not isinstance(node, And | Or):

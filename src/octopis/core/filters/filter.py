@@ -4,10 +4,17 @@ from typing import NoReturn
 
 import msgspec
 
-from octopis.core.filters.limits import LENGTH_MAX
 from octopis.core.filters.operands import Attributes
 from octopis.core.filters.terms import Truth
-from octopis.core.filters.tree import Node, conjunction, disjunction, negation, text_of, truth
+from octopis.core.filters.tree import (
+    LENGTH_MAX,
+    Node,
+    conjunction,
+    disjunction,
+    negation,
+    text_of,
+    truth,
+)
 from octopis.errors import InvalidFilter
 
 
