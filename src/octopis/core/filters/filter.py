@@ -13,7 +13,6 @@ from octopis.core.filters.tree import (
     disjunction,
     negation,
     text_of,
-    truth,
 )
 from octopis.errors import InvalidFilter
 
@@ -37,11 +36,11 @@ class Filter(msgspec.Struct, frozen=True):
 
     def matches(self, attributes: Attributes) -> bool:
         """Tell whether a notification with these attributes must be delivered."""
-        return truth(self.tree, attributes) is True
+        return self.tree.truth(attributes) is True
 
     def truth(self, attributes: Attributes) -> Truth:
         """Return TRUE, FALSE or UNKNOWN (None); only TRUE matches."""
-        return truth(self.tree, attributes)
+        return self.tree.truth(attributes)
 
     def __and__(self, other: "Filter") -> "Filter":
         if not isinstance(other, Filter):

@@ -56,6 +56,16 @@ class And(msgspec.Struct, frozen=True):
     size: int = 0
     depth: int = 0
 
+    def truth(self, attributes: Attributes) -> Truth:
+        """Return FALSE where one child is, else UNKNOWN (None) where one is, else TRUE."""
+        unknown = False
+        for child in self.children:
+            found = child.truth(attributes)
+            if found is False:
+                return False
+            unknown = unknown or found is None
+        return None if unknown else True
+
 
 class Or(msgspec.Struct, frozen=True):
     """At least one child holds. Without children: FALSE. `text` and `depth` as for And."""
@@ -64,6 +74,16 @@ class Or(msgspec.Struct, frozen=True):
     text: str = "FALSE"
     size: int = 0
     depth: int = 0
+
+    def truth(self, attributes: Attributes) -> Truth:
+        """Return TRUE where one child is, else UNKNOWN (None) where one is, else FALSE."""
+        unknown = False
+        for child in self.children:
+            found = child.truth(attributes)
+            if found:
+                return True
+            unknown = unknown or found is None
+        return None if unknown else False
 
 
 Node = Term | And | Or
@@ -96,20 +116,6 @@ def negation(node: Node) -> Node:
     if isinstance(node, Or):
         return conjunction(negation(child) for child in node.children)
     return node.opposite()
-
-
-def truth(node: Node, attributes: Attributes) -> Truth:
-    """Return TRUE, FALSE or UNKNOWN (None) by SQL's three-valued logic."""
-    if not isinstance(node, And | Or):
-        return node.truth(attributes)
-    decisive = isinstance(node, Or)  # one TRUE settles an OR, one FALSE an AND
-    unknown = False
-    for child in node.children:
-        found = truth(child, attributes)
-        if found is decisive:
-            return decisive
-        unknown = unknown or found is None
-    return None if unknown else not decisive
 
 
 def terms_of(node: Node) -> int:

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from octopis.core.filters import Filter
-from octopis.core.filters.tree import truth
 from octopis.core.matching.block import Block
 from octopis.core.matching.column import Words
 from octopis.core.matching.interface import Batch, Destination, Id
@@ -125,7 +124,7 @@ class BitsetIndex(Generic[Id, Destination]):
             for row, slot, place in zip(
                 rows.tolist(), slots.tolist(), block.destinations[slots].tolist(), strict=True
             ):
-                if not reached[row, place] and truth(block.residual[slot], batch[row]) is True:
+                if not reached[row, place] and block.residual[slot].truth(batch[row]) is True:
                     reached[row, place] = True
 
     def _destinations_in(self, key: bytes) -> tuple[Destination, ...]:
@@ -184,7 +183,7 @@ class BitsetIndex(Generic[Id, Destination]):
         """Clear the bits of candidates whose other terms do not hold."""
         rows, slots = slots_of(candidates & block.residual_bits)
         for row, slot in zip(rows.tolist(), slots.tolist(), strict=True):
-            if truth(block.residual[slot], batch[row]) is not True:
+            if block.residual[slot].truth(batch[row]) is not True:
                 candidates[row, slot >> 6] &= ~(np.uint64(1) << np.uint64(slot & 63))
 
     # Blocks
