@@ -12,14 +12,13 @@ class LineStyle(NamedTuple):
     colour: str
     marker: str
     line: str
-    hatch: str
 
 
 # Colours that differ in lightness, and for readers who do not see red and green apart.
 LOOKS = {
-    Algorithm.BID: LineStyle("BID", "#c8500a", "s", "--", "///"),
-    Algorithm.SNR: LineStyle("SNR", "#1f6fb4", "o", "-", ""),
-    Algorithm.DNR: LineStyle("DNR", "#0b8a63", "^", "-.", "..."),
+    Algorithm.BID: LineStyle("BID", "#c8500a", "s", "--"),
+    Algorithm.SNR: LineStyle("SNR", "#1f6fb4", "o", "-"),
+    Algorithm.DNR: LineStyle("DNR", "#0b8a63", "^", "-."),
 }
 
 RC: dict[Any, Any] = {
