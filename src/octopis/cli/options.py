@@ -6,9 +6,13 @@ from typing import Annotated
 import typer
 
 from octopis.cli import output
+from octopis.core.filters import DIALECTS
 from octopis.core.routing import Algorithm
 from octopis.scenario.costs import Profile, parse_profile, profile_named
 
+Dialect = Annotated[
+    str, typer.Option("--dialect", help=f"How filters are written: {' or '.join(DIALECTS)}.")
+]
 Topology = Annotated[str, typer.Option(help="A name from `octopis topology list`, or a TOML file.")]
 HowToRoute = Annotated[Algorithm, typer.Option("--algorithm", help="How brokers route.")]
 CostProfile = Annotated[
@@ -36,6 +40,9 @@ CongestionThreshold = Annotated[float, typer.Option(help="tau: above it a queue 
 WindowMs = Annotated[float, typer.Option(help="t_w: queues are watched over it.")]
 QueueCapacity = Annotated[int, typer.Option(help="Messages in an output queue.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same scenario.")]
+ScenarioFolder = Annotated[
+    Path, typer.Argument(metavar="SCENARIO", help="A folder with a scenario.toml and its tables.")
+]
 Master = Annotated[
     str | None,
     typer.Option(

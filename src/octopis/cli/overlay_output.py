@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
@@ -11,9 +11,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
 from rich.progress import Progress as Bar
 
 from octopis.cli import output
-from octopis.overlay.player import Played, Progress
 from octopis.overlay.registry import OverlayState
 from octopis.overlay.status import Statuses, totals
+
+if TYPE_CHECKING:
+    from octopis.overlay.player import Played, Progress  # it loads Arrow
 
 _FEW = 30
 _BROKER_COLUMNS = (
@@ -96,7 +98,7 @@ def print_status(name: str, statuses: Statuses, *, all_links: bool) -> None:
             output.say(f"{broker}: {status['error']}")
 
 
-def print_played(title: str, played: Played, *, as_json: bool) -> None:
+def print_played(title: str, played: "Played", *, as_json: bool) -> None:
     """Print what came of a play."""
     delays_ms = np.array(played.delays_ns, np.float64) / 1e6
     median_ms, p99_ms = np.percentile(delays_ms, (50, 99)) if len(delays_ms) else (0.0, 0.0)
@@ -125,7 +127,7 @@ def print_played(title: str, played: Played, *, as_json: bool) -> None:
 
 
 @contextmanager
-def counting_bar() -> Iterator[Progress]:
+def counting_bar() -> Iterator["Progress"]:
     """Show how far something is, on standard error, where that is a terminal."""
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     console = Console(stderr=True)

@@ -127,10 +127,6 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-ScenarioArgument = Annotated[
-    Path, typer.Argument(metavar="SCENARIO", help="A folder with a scenario.toml and its tables.")
-]
-
 
 @app.command()
 def example(  # noqa: PLR0913, PLR0917 - each is an option of the command
@@ -185,7 +181,7 @@ def example(  # noqa: PLR0913, PLR0917 - each is an option of the command
 
 @app.command(name="run")
 def run_scenario(  # noqa: PLR0913, PLR0917 - each is an option of the command
-    scenario: ScenarioArgument,
+    scenario: options.ScenarioFolder,
     out: Annotated[
         Path | None, typer.Option(help="The folder for the trace; new or empty. [out/sim/...]")
     ] = None,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from octopis.evaluation.claims import Outcome, outcome
 from octopis.evaluation.exact import Exact, exact
+from octopis.evaluation.figures import all_figures
 from octopis.evaluation.folders import Folders, Request
 from octopis.evaluation.measures import Measures
 from octopis.evaluation.paper_claims import CLAIMS
@@ -48,8 +49,6 @@ class Report:
 
     def write(self) -> Path:
         """Leave the page with its figures and tables, and return where it is."""
-        from octopis.evaluation.figures import all_figures  # noqa: PLC0415 - as in picture_files
-
         folder = self._folders.report
         shutil.rmtree(folder, ignore_errors=True)  # it follows from the rest, and is quickly made
         folder.mkdir(parents=True)

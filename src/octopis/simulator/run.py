@@ -13,8 +13,9 @@ from octopis.scenario.folder import Scenario
 from octopis.simulator.ledger import Progress
 from octopis.simulator.replay import Evidence, write_evidence
 from octopis.simulator.simulation import Simulation
-from octopis.trace import Level, RunSummary, TraceWriter, write_summary
+from octopis.trace import Level, RunSummary, write_summary
 from octopis.trace.summary import State
+from octopis.trace.writer import TraceWriter
 
 
 def run(
