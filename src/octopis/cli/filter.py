@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 from rich.tree import Tree
 
-from octopis.cli import options, output
+from octopis.cli import output
 from octopis.cli.notifications import parse_attributes
 from octopis.core.filters import DIALECTS, Filter, FilterExplanation, covers, explain, parse_filter
 from octopis.core.filters import print_filter as print_in
@@ -18,12 +18,15 @@ app = typer.Typer(help="Subscriptions: check, explain, covers, convert.", no_arg
 
 _FILTER_HELP = "A filter, as in \"price > 50 AND symbol = 'IBM'\"; - reads it from standard input."
 FilterArgument = Annotated[str, typer.Argument(metavar="FILTER", help=_FILTER_HELP)]
+DialectOption = Annotated[
+    str, typer.Option("--dialect", help=f"How filters are written: {' or '.join(DIALECTS)}.")
+]
 _COLOURS = {"TRUE": "green", "FALSE": "red", "UNKNOWN": "yellow"}
 
 
 @app.command()
 def check(
-    text: FilterArgument, dialect: options.Dialect = "sql", as_json: output.JsonFlag = False
+    text: FilterArgument, dialect: DialectOption = "sql", as_json: output.JsonFlag = False
 ) -> None:
     """Say whether a filter is right, and what OctopiS makes of it."""
     filter_ = _read(text, dialect)
@@ -50,7 +53,7 @@ def explain_match(
             metavar="NAME=VALUE...", help="The notification's attributes, or one JSON object."
         ),
     ],
-    dialect: options.Dialect = "sql",
+    dialect: DialectOption = "sql",
     as_json: output.JsonFlag = False,
 ) -> None:
     """Say why a filter matches a notification or not: TRUE, FALSE or UNKNOWN for each term."""
@@ -68,7 +71,7 @@ def explain_match(
 def compare(
     wide: FilterArgument,
     narrow: FilterArgument,
-    dialect: options.Dialect = "sql",
+    dialect: DialectOption = "sql",
     as_json: output.JsonFlag = False,
 ) -> None:
     """Say whether the first filter surely matches everything that the second one matches."""
@@ -83,7 +86,7 @@ def compare(
 def convert(
     text: FilterArgument,
     to: Annotated[str, typer.Option(help=f"The dialect to write: {' or '.join(DIALECTS)}.")],
-    dialect: options.Dialect = "sql",
+    dialect: DialectOption = "sql",
     as_json: output.JsonFlag = False,
 ) -> None:
     """Write a filter in another dialect."""

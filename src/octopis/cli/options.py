@@ -6,13 +6,9 @@ from typing import Annotated
 import typer
 
 from octopis.cli import output
-from octopis.core.filters import DIALECTS
 from octopis.core.routing import Algorithm
 from octopis.scenario.costs import Profile, parse_profile, profile_named
 
-Dialect = Annotated[
-    str, typer.Option("--dialect", help=f"How filters are written: {' or '.join(DIALECTS)}.")
-]
 Topology = Annotated[str, typer.Option(help="A name from `octopis topology list`, or a TOML file.")]
 HowToRoute = Annotated[Algorithm, typer.Option("--algorithm", help="How brokers route.")]
 CostProfile = Annotated[

@@ -14,7 +14,8 @@ from typing import Annotated
 import typer
 import uvloop
 
-from octopis.cli import options, output
+from octopis.cli import output
+from octopis.cli.filter import DialectOption
 from octopis.cli.notifications import format_line, line_batches, parse_attributes, parse_line
 from octopis.cli.overlay_options import StateOption, default_url
 from octopis.client.client import Client
@@ -154,7 +155,7 @@ def sub(
     count: Annotated[
         int | None, typer.Option(min=1, help="Stop after so many notifications.")
     ] = None,
-    dialect: options.Dialect = "sql",
+    dialect: DialectOption = "sql",
     state: StateOption = None,
 ) -> None:
     """Subscribe, and print one line of JSON for each notification, until Ctrl-C."""
