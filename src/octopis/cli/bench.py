@@ -193,7 +193,7 @@ def bench_calibrate(
     """Measure what work costs this machine: a profile for `octopis sim example --profile`."""
     text = format_profile(calibration.calibrate(seed))
     if out is not None:
-        out.write_text(text, encoding="utf-8")
+        output.write_text(out, text)
     sys.stdout.write(text)
 
 

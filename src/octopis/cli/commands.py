@@ -32,7 +32,7 @@ COMMANDS = {
         "Subscribe, and print one line of JSON for each notification, until Ctrl-C.",
     ),
     "sweep": CommandPlace(
-        "octopis.cli.sweep:sweep",
+        "octopis.cli.runs:sweep",
         "Run a table of simulations, one in each Spark task; started again, go on where it "
         "stopped.",
     ),
@@ -69,7 +69,7 @@ COMMANDS = {
         "octopis.cli.workload:app", "From quotes to scenarios, on Spark: ingest, build, truth."
     ),
     "trace": CommandPlace(
-        "octopis.cli.trace:app", "What runs have left behind, on Spark: metrics, check."
+        "octopis.cli.runs:trace_app", "What runs have left behind, on Spark: metrics, check."
     ),
     "bench": CommandPlace(
         "octopis.cli.bench:app",
@@ -122,7 +122,7 @@ def missing_extra(failure: ModuleNotFoundError, arguments: list[str]) -> Missing
     known_as, extra = _LIBRARIES[library]
     words = [word for word in arguments if not word.startswith("-")]
     command = COMMANDS[words[0]]
-    called = words[: 2 if command.place.endswith(":app") else 1]
+    called = words[: 2 if command.place.endswith("app") else 1]
     return MissingExtra(" ".join(called), known_as, command.extra or extra)
 
 

@@ -13,6 +13,7 @@ from typing import Annotated
 import msgspec
 import typer
 import uvloop
+from rich.progress import MofNCompleteColumn
 
 from octopis.cli import options, output
 from octopis.cli.overlay_options import (
@@ -25,7 +26,8 @@ from octopis.cli.overlay_options import (
     base_of,
     configured_overlay,
 )
-from octopis.cli.overlay_output import counting_bar, print_played, print_started, print_status
+from octopis.cli.overlay_output import print_played, print_started, print_status
+from octopis.cli.progress import progress_bar
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.overlay.detached import start_detached
 from octopis.overlay.registry import OverlayState, find, is_running
@@ -174,7 +176,7 @@ def play(  # noqa: PLR0913, PLR0917 - each is an option of the command
 
     loaded = read_scenario(scenario)
     called, addresses = addresses_of(name, config, state)
-    with counting_bar() as progress:
+    with progress_bar(MofNCompleteColumn()) as progress:
         played = uvloop.run(Play(loaded, addresses, speed=speed, progress=progress).run())
     print_played(f"{loaded.document.scenario.name} through {called}", played, as_json=as_json)
 

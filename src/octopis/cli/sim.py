@@ -1,7 +1,4 @@
-"""`octopis sim`: run overlays in virtual time.
-
-How simulated runs are shown: a progress bar, the summary, and the moments before a violation.
-"""
+"""`octopis sim`: run overlays in virtual time, and show how it went."""
 
 import re
 import sys
@@ -13,18 +10,18 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.console import Console
 from rich.progress import (
-    BarColumn,
     MofNCompleteColumn,
-    Progress,
-    TaskID,
+    ProgressColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from octopis.cli import options, output
+from octopis.cli.progress import progress_bar
 from octopis.cli.topology import load
 from octopis.core.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
 from octopis.errors import InvalidConfiguration, LawViolated
@@ -38,30 +35,25 @@ from octopis.simulator.run import run
 from octopis.trace import Level, RunSummary
 
 
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed:,.0f}/s" if task.speed else "")
+
+
 @contextmanager
-def progress_bar() -> Iterator[Told]:
-    """Show how far a run is, on standard error, where that is a terminal."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
+def virtual_progress() -> Iterator[Told]:
+    """Show how far a run is, at what rate, and in its virtual time."""
+    with progress_bar(
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
+        _Rate(),
         TextColumn("virtual {task.fields[virtual]}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as bar:
-        tasks: dict[str, TaskID] = {}
+    ) as tell:
 
         def told(phase: str, done: int, total: int, now_ns: int) -> None:
-            if phase not in tasks:
-                tasks[phase] = bar.add_task(phase, total=total, rate="", virtual="")
-            task = bar.tasks[tasks[phase]]
-            rate = f"{task.speed:,.0f}/s" if task.speed else ""
-            virtual = f"{now_ns / 1e9:,.1f} s"
-            bar.update(tasks[phase], completed=done, rate=rate, virtual=virtual)
+            tell(phase, done, total, virtual=f"{now_ns / 1e9:,.1f} s")
 
         yield told
 
@@ -203,7 +195,7 @@ def run_scenario(  # noqa: PLR0913, PLR0917 - each is an option of the command
         loaded = loaded.with_algorithm(algorithm)
     folder = out or _usual_folder(loaded)
     try:
-        with progress_bar() as progress:
+        with virtual_progress() as progress:
             summary = run(loaded, folder, level=level, real_brokers=real_brokers, progress=progress)
     except KeyboardInterrupt:
         if folder.exists():
@@ -244,7 +236,7 @@ def replay(
     with TemporaryDirectory() as parent:
         again = Path(parent) / "trace"
         try:
-            with progress_bar() as progress:
+            with virtual_progress() as progress:
                 run(
                     loaded,
                     again,

@@ -7,7 +7,7 @@ import msgspec
 import typer
 
 from octopis.cli import options, output
-from octopis.cli.spark import spark_for
+from octopis.cli.progress import spark_for
 from octopis.cli.topology import load
 from octopis.core.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
 from octopis.errors import InvalidConfiguration

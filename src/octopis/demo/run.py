@@ -14,7 +14,6 @@ from octopis.demo.comparison import Compared, compared
 from octopis.demo.deliveries import check_deliveries, write_deliveries
 from octopis.demo.display import Scene
 from octopis.demo.folder import check_folder
-from octopis.demo.interrupts import interrupts_cancel, stops_as_interrupts
 from octopis.demo.report import report_page, write_pictures
 from octopis.demo.rounds import Round, overlay_document, play_round
 from octopis.demo.stage import Stage
@@ -33,6 +32,7 @@ from octopis.demo.workload import (
 )
 from octopis.files import whole_folder, write_json
 from octopis.pipeline.spark.session import open_spark
+from octopis.signals import interrupts_cancel, stops_as_interrupts
 
 ROUNDS = (Algorithm.BID, Algorithm.SNR, Algorithm.DNR)
 

@@ -1,6 +1,5 @@
 """The report of an evaluation: one page with everything in it, figures and tables beside it."""
 
-import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from octopis.evaluation.tables import (
     value_over_seeds,
     write_csv,
 )
+from octopis.files import whole_folder
 from octopis.report.page import Page
 from octopis.report.pictures import write_figure
 from octopis.scenario.costs import Profile
@@ -49,9 +49,12 @@ class Report:
 
     def write(self) -> Path:
         """Leave the page with its figures and tables, and return where it is."""
-        folder = self._folders.report
-        shutil.rmtree(folder, ignore_errors=True)  # it follows from the rest, and is quickly made
-        folder.mkdir(parents=True)
+        # One that is there is replaced: it follows from the rest, and is quickly made.
+        with whole_folder(self._folders.report, lambda _: None) as folder:
+            self._write(folder)
+        return self._folders.page
+
+    def _write(self, folder: Path) -> None:
         self._tables(folder / "tables")
         page = Page("OctopiS beside the paper", self._lead())
         self._exact_section(page)
@@ -63,9 +66,7 @@ class Report:
             page.figure(paths[1], caption)
         self._sensitivity_section(page)
         self._how_section(page)
-        target = self._folders.page
-        target.write_text(page.text(), encoding="utf-8")
-        return target
+        (folder / self._folders.page.name).write_text(page.text(), encoding="utf-8")
 
     def _lead(self) -> str:
         verdicts = Counter(each.verdict for each in self.outcomes)

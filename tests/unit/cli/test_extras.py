@@ -1,6 +1,7 @@
 """Light commands work without Spark, Arrow, pandas and Matplotlib; others say what to install."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -100,8 +101,6 @@ NEEDS = {
     "bench pipeline": "bench pipeline needs Spark: pip install 'octopis[pipeline]'",
     "topology draw figure-3": "topology draw needs Matplotlib: pip install 'octopis[report]'",
     "route cases --svg c.svg": "route cases needs Matplotlib: pip install 'octopis[report]'",
-    "demo": "demo needs Arrow: pip install 'octopis[all]'",
-    "evaluate": "evaluate needs Arrow: pip install 'octopis[all]'",
 }
 
 
@@ -109,6 +108,13 @@ def test_command_that_lacks_an_extra_names_it_and_leaves_nothing(tmp_path: Path)
     for line, done in run(tmp_path, list(NEEDS)).items():
         assert (done.status, done.told) == (2, f"octopis: {NEEDS[line]}\n")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_command_that_needs_all_extras_names_that_of_all(tmp_path: Path):
+    for line, done in run(tmp_path, ["demo", "evaluate"]).items():
+        said = rf"octopis: {line} needs (Spark|Arrow): pip install 'octopis\[all\]'\n"
+        assert done.status == 2
+        assert re.fullmatch(said, done.told)
 
 
 def test_commands_that_draw_in_the_end_ask_for_matplotlib_before_they_begin(tmp_path: Path):

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from octopis.core.routing import Algorithm
 from octopis.errors import InvalidConfiguration, OctopisError, OperationFailed
-from octopis.files import whole_folder, write_json
+from octopis.files import remove_drafts, whole_folder, write_json
 from octopis.pipeline.runs.runs import Run, RunTable
 from octopis.pipeline.spark.session import ship
 from octopis.scenario.document import RoutingOptions
@@ -56,7 +56,7 @@ def sweep(spark: SparkSession, table: RunTable, out: Path) -> list[RunReport]:
     try:
         return _sweep(spark, table, waiting, out)
     finally:
-        _remove_drafts(out)  # a task that is stopped has no time to tidy up
+        remove_drafts(out)  # a task that is stopped has no time to tidy up
 
 
 def _sweep(spark: SparkSession, table: RunTable, waiting: list[Run], out: Path) -> list[RunReport]:
@@ -84,7 +84,7 @@ def prepare(table: RunTable, out: Path) -> list[Run]:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as failure:
         raise InvalidConfiguration(f"cannot write {out}: {failure.strerror}") from failure
-    _remove_drafts(out)
+    remove_drafts(out)
     waiting = []
     for run in table.runs:
         if not (out / run.name / SUMMARY).exists():
@@ -98,11 +98,6 @@ def prepare(table: RunTable, out: Path) -> list[Run]:
                 "remove it, or choose another folder"
             )
     return waiting
-
-
-def _remove_drafts(out: Path) -> None:
-    for draft in [*out.glob(".*.draft"), *(out / SCENARIOS).glob(".*.draft")]:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def scenario_folder(run: Run, out: Path) -> Path:
@@ -130,7 +125,7 @@ def simulate(run: Run, level: Level, out: Path) -> None:
         except OctopisError as failure:
             failed.parent.mkdir(exist_ok=True)
             shutil.copytree(folder, failed)  # a violated law is replayed from here
-            (failed / ERROR).write_bytes(msgspec.json.encode({"error": str(failure)}))
+            write_json(failed / ERROR, {"error": str(failure)})
             raise
 
 
