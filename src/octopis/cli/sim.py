@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
+from msgspec.structs import replace
 from rich.progress import (
     MofNCompleteColumn,
     ProgressColumn,
@@ -22,10 +23,9 @@ from rich.text import Text
 
 from octopis.cli import options, output
 from octopis.cli.progress import progress_bar
-from octopis.cli.topology import load
-from octopis.core.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
+from octopis.core.routing import Algorithm
 from octopis.errors import InvalidConfiguration, LawViolated
-from octopis.scenario.document import CutLink, QueueOptions, RoutingOptions, SlowLink
+from octopis.scenario.document import CutLink, SlowLink
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import Scenario, read_scenario
 from octopis.scenario.plan import ScenarioPlan
@@ -121,24 +121,13 @@ app = typer.Typer(
 
 
 @app.command()
-def example(  # noqa: PLR0913, PLR0917 - each is an option of the command
+@options.takes_plan()
+def example(
+    *,
     out: Annotated[Path, typer.Option(help="The folder to write; new or empty.")] = Path(
         "out/scenario"
     ),
-    topology: options.Topology = "figure-3",
-    algorithm: options.HowToRoute = Algorithm.SNR,
-    profile: options.CostProfile = "paper",
-    subscribers: options.Subscribers = 100,
-    publishers: options.Publishers = 10,
-    notifications: options.NotificationsEach = 100,
-    per_minute: options.PerMinute = 60,
-    high_rate: options.HighRate = 0,
-    high_rate_per_minute: options.HighRatePerMinute = 100_000,
-    high_rate_publishers: options.HighRatePublishers = 1,
-    subscribe_every_ms: options.SubscribeEveryMs = 10,
-    congestion_threshold: options.CongestionThreshold = CONGESTION_THRESHOLD,
-    window_ms: options.WindowMs = WINDOW_MS,
-    queue_capacity: options.QueueCapacity = 100_000,
+    plan: ScenarioPlan,
     slow: Annotated[
         list[str] | None,
         typer.Option(help="A slow link, SOURCE:TARGET:FACTOR:BEGIN_MS:END_MS."),
@@ -147,27 +136,10 @@ def example(  # noqa: PLR0913, PLR0917 - each is an option of the command
         list[str] | None,
         typer.Option(help="A link that is down for a while, SOURCE:TARGET:BEGIN_MS:END_MS."),
     ] = None,
-    seed: options.Seed = 1,
 ) -> None:
     """Write a scenario of stock quotes: subscribers of 2% of them, placed at random."""
-    plan = ScenarioPlan(
-        routing=RoutingOptions(algorithm, congestion_threshold, window_ms),
-        name=out.resolve().name,
-        topology=load(topology),
-        profile=options.load_profile(profile),
-        queues=QueueOptions(queue_capacity),
-        faults=(*map(_slow_link, slow or ()), *map(_cut_link, cut or ())),
-        subscribers=subscribers,
-        publishers=publishers,
-        notifications_each=notifications,
-        per_minute=per_minute,
-        high_rate_notifications=high_rate,
-        high_rate_per_minute=high_rate_per_minute,
-        high_rate_publishers=high_rate_publishers,
-        subscribe_every_ms=subscribe_every_ms,
-        seed=seed,
-    )
-    write_example(plan, out)
+    faults = (*map(_slow_link, slow or ()), *map(_cut_link, cut or ()))
+    write_example(replace(plan, name=out.resolve().name, faults=faults), out)
     output.say(f"Scenario: {out}. Next: octopis sim run {out}")
 
 

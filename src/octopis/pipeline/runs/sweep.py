@@ -11,7 +11,6 @@ Started again, a sweep does what is not done yet, and tries anew what failed.
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -182,7 +181,7 @@ def _has_scenario(out: Path, run: Run) -> bool:
 def _shared_plan(run: Run) -> ScenarioPlan:
     """Return the plan without its algorithm, which each run sets for itself."""
     assert run.plan is not None
-    return replace(run.plan, routing=RoutingOptions(Algorithm.SNR))
+    return msgspec.structs.replace(run.plan, routing=RoutingOptions(Algorithm.SNR))
 
 
 def _report(
