@@ -4,9 +4,9 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from octopis.broker.broker import LiveBroker
 from octopis.client.client import Client
