@@ -9,6 +9,7 @@ import numpy as np
 
 from octopis.core.model import BrokerId, ClusterBitVector, Notification
 from octopis.core.routing import (
+    WINDOW_MS,
     Algorithm,
     Broker,
     Effect,
@@ -62,7 +63,7 @@ def tell(broker: Broker, scot: SCOT, subscription: Subscription, host: BrokerId)
     cbv_s = ClusterBitVector.of([host.cluster])
     if host == broker.id:
         effects = broker.client_subscribes(
-            f"client of {subscription.id}", 0, subscription.id, subscription.filter
+            f"client of {subscription.id}", subscription.id, subscription.filter
         )
     else:
         if host.cluster == broker.id.cluster:
@@ -79,22 +80,22 @@ def _measure(
 ) -> Rate:
     seconds = []
     before = broker.counters.notification_ims
-    for batch in batches:
+    for window, batch in enumerate(batches):
+        now_ns = window * WINDOW_MS * 1_000_000
         routed = [NotificationMessage(notification) for notification in batch]
         start = time.perf_counter()
         if sender is None:
-            effects = broker.client_publishes("publisher", 0, batch)
+            effects = broker.client_publishes(batch, now_ns)
         else:
-            effects = broker.messages_arrived(sender, routed)
-        drain(broker, effects)
+            effects = broker.messages_arrived(sender, routed, now_ns)
+        drain(broker, effects, now_ns)
         seconds.append(time.perf_counter() - start)
-        broker.window_elapsed()
     ims = (broker.counters.notification_ims - before) / (BATCH * len(batches))
     return Rate(broker.algorithm.value, role, BATCH / median(seconds), ims)
 
 
-def drain(broker: Broker, effects: Sequence[Effect]) -> None:
+def drain(broker: Broker, effects: Sequence[Effect], now_ns: int = 0) -> None:
     """Let everything leave its queue, as fast links would."""
     for effect in effects:
         if isinstance(effect, Enqueue):
-            broker.messages_left(effect.link, len(effect.messages))
+            broker.messages_left(effect.link, len(effect.messages), now_ns)

@@ -13,7 +13,6 @@ from socket import socket
 from octopis.broker.backpressure import Congestion
 from octopis.broker.connection import LogLimit
 from octopis.broker.dialler import Dialler
-from octopis.broker.initial_sync import InitialSync
 from octopis.broker.intake import BATCH_MAX, Intake
 from octopis.broker.link import NeighbourLink
 from octopis.broker.reception import Reception, dials
@@ -25,22 +24,16 @@ from octopis.client.address import Address
 from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId
 from octopis.core.routing import (
-    Algorithm,
-    Answer,
     Broker,
     Deliver,
     Effect,
     Enqueue,
     Message,
-    NotificationMessage,
 )
 from octopis.core.wire.client import SubscribeRequest, UnsubscribeRequest
 from octopis.core.wire.control import Notice
 from octopis.core.wire.published import Published
 from octopis.errors import InvalidConfiguration, InvalidFilter, InvalidSubscription, OperationFailed
-
-_NO_ANSWER = -1
-"""The request number of batches whose parts are answered one by one, here."""
 
 _TICK_S = 0.5
 _STILL_S = 0.05
@@ -65,6 +58,7 @@ class LiveBroker:
             overlay.scot,
             overlay.algorithm,
             congestion_threshold=overlay.congestion_threshold,
+            window_ms=overlay.window_ms,
             links_up=False,
         )
         self.links = {
@@ -80,13 +74,11 @@ class LiveBroker:
         self.client_drops = 0
         self.started_at = time.time()
         self._loop = asyncio.get_running_loop()
-        self._sync: InitialSync | None = InitialSync(broker, self.links)
-        self._batch_max = BATCH_MAX
-        if overlay.algorithm is Algorithm.DNR:
-            # A batch is on its queues before any of it leaves: larger ones would look congested.
-            self._batch_max = max(1, min(BATCH_MAX, int(min(overlay.congestion_threshold, 1e9))))
+        self._is_synced = False
         self.intake = Intake(
-            self, batch_max=self._batch_max, bytes_max=overlay.limits.frame_max // 2
+            self,
+            batch_max=min(BATCH_MAX, self.core.batch_max),
+            bytes_max=overlay.limits.frame_max // 2,
         )
         self._reception = Reception(self)
         self._dirty: dict[NeighbourLink | ClientSession, None] = {}
@@ -183,7 +175,7 @@ class LiveBroker:
     @property
     def is_ready(self) -> bool:
         """Whether the broker knows what its neighbours know, and takes requests."""
-        return self._sync is None
+        return self._is_synced
 
     @property
     def may_publish(self) -> bool:
@@ -233,7 +225,7 @@ class LiveBroker:
         self.undelivered += session.undelivered
         self.client_drops += session.dropped
         _log.debug("%s: %s has left: %s", self.id, session.name, reason)
-        self._carry_out(self.core.client_leaves(session.client))
+        self._carry_out(self.core.client_leaves(session.client, time.monotonic_ns()))
         self.flush()
 
     def requests_wait(self, session: ClientSession) -> None:
@@ -244,39 +236,45 @@ class LiveBroker:
         """Route notifications of own clients."""
         self.published += len(batch)
         self._recording.published(batch)
-        self._carry_out(self.core.client_publishes("", _NO_ANSWER, batch))
+        self._carry_out(self.core.client_publishes(batch, time.monotonic_ns()))
 
     def change(
         self, session: ClientSession, request: SubscribeRequest | UnsubscribeRequest
     ) -> None:
         """Subscribe or unsubscribe, and answer."""
-        client, number = session.client, request.request
         self._dirty[session] = None
-        if isinstance(request, UnsubscribeRequest):
-            self._carry_out(self.core.client_unsubscribes(client, number, request.id))
-            session.numbers.pop(request.id, None)
-            return
+        try:
+            if isinstance(request, UnsubscribeRequest):
+                self._unsubscribe(session, request)
+            else:
+                self._subscribe(session, request)
+        except (InvalidFilter, InvalidSubscription, InvalidConfiguration) as refusal:
+            session.answer(request.request, refusal)
+        else:
+            session.answer(request.request)
+
+    def _subscribe(self, session: ClientSession, request: SubscribeRequest) -> None:
         if session.numbers.get(request.id, request.number) != request.number:
             reason = f"the subscription {request.id!r} has another number already"
-            session.answer(number, InvalidSubscription(reason, request.id))
-            return
-        try:
-            filter_ = parse_filter(request.filter, request.dialect)
-        except (InvalidFilter, InvalidConfiguration) as failure:
-            session.answer(number, failure)
-            return
-        effects = self.core.client_subscribes(client, number, request.id, filter_, request.epoch)
-        if not any(isinstance(effect, Answer) and effect.error for effect in effects):
-            if request.id not in session.numbers:
-                self._recording.subscribed(client, request.id, self.core)
-            session.numbers[request.id] = request.number
+            raise InvalidSubscription(reason, request.id)
+        filter_ = parse_filter(request.filter, request.dialect)
+        client, now_ns = session.client, time.monotonic_ns()
+        effects = self.core.client_subscribes(client, request.id, filter_, request.epoch, now_ns)
+        if request.id not in session.numbers:
+            self._recording.subscribed(client, request.id)
+        session.numbers[request.id] = request.number
         self._carry_out(effects)
+
+    def _unsubscribe(self, session: ClientSession, request: UnsubscribeRequest) -> None:
+        now_ns = time.monotonic_ns()
+        session.numbers.pop(request.id, None)  # also where the subscription has moved away
+        self._carry_out(self.core.client_unsubscribes(session.client, request.id, now_ns))
 
     # What links tell
 
     def link_is_up(self, neighbour: BrokerId) -> None:
         """Bring a neighbour up to date."""
-        self._carry_out(self.core.link_up(neighbour))
+        self._carry_out(self.core.link_up(neighbour, time.monotonic_ns()))
         self.congestion.tell(neighbour)
         self.flush()
 
@@ -284,34 +282,28 @@ class LiveBroker:
         """Stop using a link."""
         self._dirty.pop(self.links[neighbour], None)
         self._recording.link_down(neighbour)
-        self._carry_out(self.core.link_down(neighbour))
+        self.core.link_down(neighbour)
 
     def messages_arrived(self, neighbour: BrokerId, messages: Sequence[Message]) -> None:
         """Take in what a neighbour has sent."""
         self._moved_at = self._loop.time()
-        step = len(messages)
-        if any(isinstance(message, NotificationMessage) and message.cbv_p for message in messages):
-            step = self._batch_max
+        step = self.core.batch_size(messages)
         for start in range(0, len(messages), step):
             part = messages[start : start + step]
-            news = self._recording.news_in(part, self.core)
-            self._carry_out(self.core.messages_arrived(neighbour, part))
-            if news:
-                self._recording.stored(news, self.core)
+            self._carry_out(self.core.messages_arrived(neighbour, part, time.monotonic_ns()))
             self.flush()
-        if self._sync is not None:
-            self._sync.arrived(neighbour, messages)
+        if not self._is_synced:
             self._look_at_sync()
 
     def messages_left(self, neighbour: BrokerId, count: int) -> None:
         """Tell the core what went over a link."""
         self._recording.left(neighbour, count)
-        self._carry_out(self.core.messages_left(neighbour, count))
+        self.core.messages_left(neighbour, count, time.monotonic_ns())
 
     def messages_dropped(self, neighbour: BrokerId, count: int) -> None:
         """Tell the core what a full queue has lost."""
         self._recording.dropped(neighbour, count)
-        self._carry_out(self.core.messages_dropped(neighbour, count))
+        self.core.messages_dropped(neighbour, count, time.monotonic_ns())
 
     def notice_arrived(self, neighbour: BrokerId, notice: Notice) -> None:
         """Take a notice of congestion in."""
@@ -335,13 +327,7 @@ class LiveBroker:
                 link.enqueue(effect.messages)
                 self._dirty[link] = None
             else:
-                self._answer(effect)
-
-    def _answer(self, effect: Answer) -> None:
-        if effect.request != _NO_ANSWER:
-            session = self.clients[effect.client]
-            session.answer(effect.request, effect.error)
-            self._dirty[session] = None
+                self._recording.stored(effect.subscription)
 
     def flush(self) -> None:
         """Let go what was put on queues since the last time."""
@@ -359,7 +345,7 @@ class LiveBroker:
             now = self._loop.time()
             due = max(due, now)  # where the machine was busy, the window was longer, not several
             await asyncio.sleep(due - now)
-            self._carry_out(self.core.window_elapsed())
+            self.core.link_status.roll(time.monotonic_ns())
             self._recording.window(self.core)
 
     async def _ticks(self) -> None:
@@ -378,18 +364,18 @@ class LiveBroker:
     # Start
 
     def _look_at_sync(self) -> None:
-        if self._sync is not None and self._sync.is_complete:
+        if not self._is_synced and not self.core.unheard:
             _log.info("%s is ready: it has heard of all neighbours", self.id)
             self._begin()
 
     def _end_sync(self) -> None:
-        if self._sync is not None:
-            missing = ", ".join(map(str, self._sync.missing))
+        if not self._is_synced:
+            missing = ", ".join(map(str, self.core.unheard))
             _log.warning("%s goes on without having heard of %s", self.id, missing)
             self._begin()
 
     def _begin(self) -> None:
-        self._sync = None
+        self._is_synced = True
         self.ready.set()
         self._wake()
 

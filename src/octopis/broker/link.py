@@ -9,16 +9,7 @@ from octopis.broker.connection import WRITE_BYTES, Connection, LogLimit
 from octopis.broker.queue import OutputQueue, Shaper
 from octopis.broker.settings import LinkPolicy, OverlayConfiguration
 from octopis.core.model import BrokerId
-from octopis.core.routing import Algorithm, Message, NotificationMessage
-from octopis.core.routing.messages import (
-    Flooded,
-    HostState,
-    HostVersions,
-    Refresh,
-    Subscribe,
-    TableSnapshot,
-    Unsubscribe,
-)
+from octopis.core.routing import Broker, Message, NotificationMessage
 from octopis.core.wire.control import Goodbye, Notice, Ping, Pong, encode_control
 from octopis.core.wire.frames import Frame, FrameKind
 from octopis.core.wire.link import LinkDecoder, encode_message, frames_of
@@ -28,11 +19,6 @@ SYSTEM_BUFFER_BYTES = 256 * 1024
 """What the system may hold of a link, unseen by the link status table, in each direction."""
 
 _log = logging.getLogger(__name__)
-_SPOKEN = {
-    Algorithm.SNR: (NotificationMessage, Subscribe, Unsubscribe, TableSnapshot),
-    Algorithm.DNR: (NotificationMessage, Subscribe, Unsubscribe, TableSnapshot),
-    Algorithm.BID: (NotificationMessage, Flooded, HostState, HostVersions, Refresh),
-}
 
 
 class LinkHome(Protocol):
@@ -40,6 +26,7 @@ class LinkHome(Protocol):
 
     id: BrokerId
     overlay: OverlayConfiguration
+    core: Broker
     warnings: LogLimit
 
     def link_is_up(self, neighbour: BrokerId) -> None:
@@ -219,13 +206,17 @@ class NeighbourLink:
 
     def _check(self, messages: list[Message]) -> None:
         """Refuse what the core must never see, whoever claims to be the neighbour."""
-        algorithm = self._home.overlay.algorithm
-        others = (1 << len(self._home.overlay.scot.clusters)) - 1 & ~(1 << self._home.id.cluster)
+        scot, here = self._home.overlay.scot, self._home.id
+        others = (1 << len(scot.clusters)) - 1 & ~(1 << here.cluster)
         for message in messages:
-            if not isinstance(message, _SPOKEN[algorithm]):
+            if not self._home.core.speaks(message):
+                algorithm = self._home.overlay.algorithm
                 raise ProtocolError(f"{type(message).__name__} is not spoken under {algorithm}")
-            if isinstance(message, NotificationMessage) and message.cbv_p & ~others:
-                raise ProtocolError(f"{message.cbv_p} names clusters that cannot be pending here")
+            if isinstance(message, NotificationMessage):
+                if message.cbv_p & ~others:
+                    raise ProtocolError(f"{message.cbv_p} names clusters that cannot be pending")
+                if message.bids >> len(scot.brokers):
+                    raise ProtocolError("a notification is for brokers that are not there")
 
     def _tell_congestion(self) -> None:
         if self.queue.is_congested != self._said_congested:

@@ -98,7 +98,7 @@ class LinkLog:
             notification = message.notification
             assert isinstance(notification, Published), "only what came over the wire is sent on"
             cbv_p = message.cbv_p.bits(self._clusters) if message.cbv_p else None
-            bids = len(message.bids) if self._is_bid else None
+            bids = message.bids.bit_count() if self._is_bid else None
             return (kind, notification.publisher, notification.sequence, None, cbv_p, bids)
         subscription = None
         if isinstance(message, Subscribe):

@@ -16,7 +16,6 @@ from octopis.broker.tracing import Tracing
 from octopis.core.model import BrokerId, Notification
 from octopis.core.routing import Broker, Message, Reason
 from octopis.core.routing.link_status import LinkStatus
-from octopis.core.routing.messages import Flooded, HostState, Subscribe, TableSnapshot
 from octopis.core.wire.published import Published
 from octopis.trace import RunSummary
 from octopis.trace.summary import QueueBound
@@ -98,37 +97,18 @@ class TraceRecorder(Recording):
             ]
             self._add("publications", rows)
 
-    def subscribed(self, client: str, subscription: str, core: Broker) -> None:
+    def subscribed(self, client: str, subscription: str) -> None:
         """An own client has subscribed."""
         self._subscriptions += 1
-        self.stored([subscription], core)
         if "subscriptions" in self._tables:
             unknown = (None,) * 5
             row = (subscription, client, self._broker.short, time.time_ns(), *unknown)
             self._add("subscriptions", [row])
 
-    def news_in(self, messages: Sequence[Message], core: Broker) -> list[str]:
-        """Return the subscriptions in messages that the broker does not know yet."""
-        if "stored" not in self._tables:
-            return []
-        named: list[str] = []
-        for message in messages:
-            if isinstance(message, Subscribe):
-                named.append(message.subscription.id)
-            elif isinstance(message, TableSnapshot):
-                named += [each.subscription.id for each in message.subscriptions]
-            elif isinstance(message, Flooded) and message.added is not None:
-                named.append(message.added.id)
-            elif isinstance(message, HostState):
-                named += [each.id for each in message.subscriptions]
-        return [name for name in dict.fromkeys(named) if core.table.get(name) is None]
-
-    def stored(self, subscriptions: Sequence[str], core: Broker) -> None:
-        """Write down which of these subscriptions the broker knows now."""
+    def stored(self, subscription: str) -> None:
+        """The broker knows a subscription that it did not know."""
         if "stored" in self._tables:
-            now_ns = time.time_ns()
-            known = [name for name in subscriptions if core.table.get(name) is not None]
-            self._add("stored", [(name, self._broker.short, now_ns, None) for name in known])
+            self._add("stored", [(subscription, self._broker.short, time.time_ns(), None)])
 
     def deliveries(self) -> ClientLog | None:
         """Return what writes down the deliveries to a client; None where nobody wants them."""
@@ -158,8 +138,8 @@ class TraceRecorder(Recording):
             return
         now_ns, here, status = time.time_ns(), self._broker.short, core.link_status
         rows = [
-            (now_ns, here, link.short, *_counts(each), status.is_overloaded(link))
-            for link, each in status.statuses.items()
+            (now_ns, here, link.short, *_counts(each), each.is_overloaded)
+            for link, each in status.items()
             if each.queue_length or each.q_in or each.q_out
         ]
         self._add("queues", rows)

@@ -27,15 +27,11 @@ class Recording:
     def published(self, batch: Sequence[Published]) -> None:
         """Notifications of own clients were accepted."""
 
-    def subscribed(self, client: str, subscription: str, core: Broker) -> None:
+    def subscribed(self, client: str, subscription: str) -> None:
         """An own client has subscribed."""
 
-    def news_in(self, messages: Sequence[Message], core: Broker) -> list[str]:  # noqa: ARG002
-        """Return the subscriptions in messages that will be news to the broker, if wanted."""
-        return []
-
-    def stored(self, subscriptions: Sequence[str], core: Broker) -> None:
-        """The broker may know these subscriptions now."""
+    def stored(self, subscription: str) -> None:
+        """The broker knows a subscription that it did not know."""
 
     def deliveries(self) -> DeliveryLog | None:
         """Return what is told of the deliveries to one client, if anybody wants to know."""

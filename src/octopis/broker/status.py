@@ -62,6 +62,7 @@ def status_of(broker: Watched) -> dict[str, object]:
 
 def _link(broker: Watched, link: NeighbourLink) -> dict[str, object]:
     status = broker.core.link_status[link.neighbour]
+    status.roll(time.monotonic_ns())
     return {
         "kind": broker.overlay.scot.link_kind(broker.id, link.neighbour).value,
         "up": link.is_up,
@@ -70,7 +71,7 @@ def _link(broker: Watched, link: NeighbourLink) -> dict[str, object]:
         "q_in": status.q_in,
         "q_out": status.q_out,
         "congestion_element": round(status.congestion_element, 3),
-        "overloaded": broker.core.link_status.is_overloaded(link.neighbour),
+        "overloaded": status.is_overloaded,
         "congested": link.queue.is_congested,
         "dropped": link.dropped,
         "lost_when_cut": link.lost,

@@ -4,109 +4,64 @@ All subscriptions spread first, one after another and over idle links; then the 
 state that was asked for, and the notification is published.
 """
 
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
 
-from octopis.core.model import BrokerId
 from octopis.core.routing.algorithms import Algorithm
-from octopis.core.routing.broker import Broker
-from octopis.core.routing.messages import (
-    Answer,
-    Deliver,
-    Effect,
-    Enqueue,
-    Message,
-    NotificationMessage,
-    Reason,
-)
+from octopis.core.routing.in_memory import InMemoryOverlay
+from octopis.core.routing.messages import NotificationMessage
 from octopis.explain.explanation import Hop, RouteExplanation
 from octopis.explain.question import Question
-
-Brokers = Mapping[BrokerId, Broker]
-Copy = tuple[BrokerId, BrokerId, Message, Reason]
-"""A message on its way: from broker, to broker, what it is, why it goes there."""
 
 
 def explain(question: Question, algorithm: Algorithm) -> RouteExplanation:
     """Return where the notification goes under `algorithm`, and why."""
-    scot = question.scot
-    brokers = {broker: Broker(broker, scot, algorithm) for broker in scot.brokers}
+    overlay = InMemoryOverlay(question.scot, algorithm)
     for name, broker, filter_ in question.subscribers:
-        _settle(brokers, broker, brokers[broker].client_subscribes(name, 0, name, filter_))
-    _load_links(brokers, question)
-    published = brokers[question.publisher].client_publishes("", 0, [question.notification])
-    hops = tuple(_follow(brokers, question, published))
-    counters = [broker.counters for broker in brokers.values()]
-    assert len(hops) == sum(each.notification_ims for each in counters)
+        overlay.subscribe(broker, name, name, filter_)
+        overlay.settle()
+    _load_links(overlay, question)
+    before = len(overlay.sent)
+    overlay.publish(question.publisher, question.notification)
+    # A broker is reached at most once, or under BID at most once for each host.
+    overlay.settle(steps_max=1 + len(overlay.brokers) * max(1, len(question.subscribers)))
+    counters = [broker.counters for broker in overlay.brokers.values()]
+    assert len(overlay.sent) - before == sum(each.notification_ims for each in counters)
     assert not any(each.lost_without_route or each.lost_on_down_links for each in counters)
     cases: Counter[str] = Counter()
     for each in counters:
         cases.update(each.cases)
-    return RouteExplanation(
-        question, algorithm, hops, _reached(published), dict(sorted(cases.items()))
-    )
+    numbers = range(before, len(overlay.sent))
+    hops = tuple(_hop(overlay, question, number, before) for number in numbers)
+    at_host = _reached(overlay, None)
+    return RouteExplanation(question, algorithm, hops, at_host, dict(sorted(cases.items())))
 
 
-def _settle(brokers: Brokers, broker: BrokerId, effects: Iterable[Effect]) -> None:
-    """Carry out effects until nothing is under way; all links are equally fast."""
-    under_way = deque(_enqueued(broker, effects))
-    while under_way:
-        source, target, message, _ = under_way.popleft()
-        under_way += _enqueued(target, _arrive(brokers, source, target, message))
-
-
-def _load_links(brokers: Brokers, question: Question) -> None:
+def _load_links(overlay: InMemoryOverlay, question: Question) -> None:
+    """Give the queues the state that was asked for."""
     for direction in question.overloaded | question.queue_lengths.keys():
         source, target = direction
-        table = brokers[source].link_status
-        wanted, status = question.status_of(direction, table.congestion_threshold), table[target]
-        status.queue_length, status.q_in, status.q_out = (
-            wanted.queue_length,
-            wanted.q_in,
-            wanted.q_out,
-        )
-        assert table.is_overloaded(target) == (direction in question.overloaded)
+        status = overlay.brokers[source].link_status[target]
+        length, q_in, q_out = question.queue_of(direction, status.congestion_threshold)
+        status.queue_length = length
+        status.finish_window(q_in, q_out)
+        assert status.is_overloaded == (direction in question.overloaded)
 
 
-def _follow(brokers: Brokers, question: Question, published: Iterable[Effect]) -> Iterator[Hop]:
-    copies: deque[tuple[int | None, Copy]] = deque(
-        (None, copy) for copy in _enqueued(question.publisher, published)
+def _hop(overlay: InMemoryOverlay, question: Question, number: int, before: int) -> Hop:
+    source, target, message, reason, cause = overlay.sent[number]
+    assert isinstance(message, NotificationMessage), "subscriptions have settled before"
+    return Hop(
+        None if cause is None else cause - before,
+        source,
+        target,
+        question.scot.link_kind(source, target),
+        reason,
+        message.cbv_p,
+        question.scot.brokers_in(message.bids),
+        (source, target) in question.overloaded,
+        _reached(overlay, number),
     )
-    number = 0
-    # A broker is reached at most once, or under BID at most once for each host.
-    hops_max = len(brokers) * max(1, len(question.subscribers))
-    while copies:
-        assert number < hops_max, "the notification loops"
-        after, (source, target, message, reason) = copies.popleft()
-        assert isinstance(message, NotificationMessage), "subscriptions have settled before"
-        effects = _arrive(brokers, source, target, message)
-        yield Hop(
-            after,
-            source,
-            target,
-            question.scot.link_kind(source, target),
-            reason,
-            message.cbv_p,
-            message.bids,
-            (source, target) in question.overloaded,
-            _reached(effects),
-        )
-        copies += ((number, copy) for copy in _enqueued(target, effects))
-        number += 1
 
 
-def _arrive(brokers: Brokers, source: BrokerId, target: BrokerId, message: Message) -> list[Effect]:
-    brokers[source].messages_left(target)
-    return brokers[target].messages_arrived(source, [message])
-
-
-def _enqueued(broker: BrokerId, effects: Iterable[Effect]) -> Iterator[Copy]:
-    for effect in effects:
-        assert not isinstance(effect, Answer) or effect.error is None, f"{effect} was checked"
-        if isinstance(effect, Enqueue):
-            for message, reason in zip(effect.messages, effect.reasons, strict=True):
-                yield broker, effect.link, message, reason
-
-
-def _reached(effects: Iterable[Effect]) -> tuple[str, ...]:
-    return tuple(effect.client for effect in effects if isinstance(effect, Deliver))
+def _reached(overlay: InMemoryOverlay, cause: int | None) -> tuple[str, ...]:
+    return tuple(each.client for each in overlay.delivered if each.cause == cause)

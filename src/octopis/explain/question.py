@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from octopis.core.filters import Filter
 from octopis.core.model import BrokerId, Notification
-from octopis.core.routing.link_status import LinkStatus
 from octopis.core.topology import SCOT
 from octopis.errors import InvalidConfiguration, InvalidSubscription
 
@@ -55,14 +54,13 @@ class Question:
         for direction, length in self.queue_lengths.items():
             self._check_queue(direction, length)
 
-    def status_of(self, direction: Direction, congestion_threshold: float) -> LinkStatus:
-        """Return a status of a link's queue under which it is overloaded, or is not, as asked."""
+    def queue_of(self, direction: Direction, congestion_threshold: float) -> tuple[int, int, int]:
+        """Return (queue_length, q_in, q_out) of a queue that is congested, or is not, as asked."""
         if direction not in self.overloaded:
             length = self.queue_lengths.get(direction, 0)
-            drained = max(0, ceil(length / congestion_threshold) - 1)
-            return LinkStatus(length, q_out=drained)
+            return length, 0, max(0, ceil(length / congestion_threshold) - 1)
         length = self.queue_lengths.get(direction, int(congestion_threshold) + 1)
-        return LinkStatus(length, q_in=int(congestion_threshold / length))
+        return length, int(congestion_threshold / length), 0
 
     def _check_queue(self, direction: Direction, length: int) -> None:
         link = f"the link from {direction[0]} to {direction[1]}"

@@ -1,9 +1,7 @@
-"""What travels through the simulated overlay: copies of a notification or of a subscription.
-
-Notifications under way, in batches, and who wants them: asked once, for all brokers.
+"""What travels through the simulated overlay, and who wants it: asked once, for all brokers.
 
 Which subscriptions match is the same question at every broker, so the simulator asks its matching
-index once per notification and keeps the answer while the notification is under way.
+index once per notification, in batches, and keeps the answer while the notification is under way.
 """
 
 from array import array
@@ -101,6 +99,12 @@ class Audience:
         is_new[1:] = self.places[1:] != self.places[:-1]
         return self.places[is_new]
 
+    def matching(self, row: int) -> list[int]:
+        """Return all subscriptions that match a notification, broker by broker."""
+        first, last = np.searchsorted(self.places, [row * self.brokers, (row + 1) * self.brokers])
+        found: list[int] = self.subscriptions[first:last].tolist()
+        return found
+
     def wanting(self, row: int, broker: int) -> list[int]:
         """Return the subscriptions at a broker that match a notification."""
         place = row * self.brokers + broker
@@ -110,8 +114,7 @@ class Audience:
 
     def wants(self, row: int, subscription: int) -> bool:
         """Tell whether the index says that a subscription matches."""
-        first, last = np.searchsorted(self.places, [row * self.brokers, (row + 1) * self.brokers])
-        return bool((self.subscriptions[first:last] == subscription).any())
+        return subscription in self.matching(row)
 
     def deliveries(self) -> tuple[Integers, Integers]:
         """Return all deliveries made: which of `reached` each belongs to, and its subscription."""
@@ -158,7 +161,7 @@ class Matcher:
         return Audience(self._batches, batch, self._brokers, places, subscriptions)
 
 
-class Spread(msgspec.Struct, gc=False):
+class Broadcast(msgspec.Struct, gc=False):
     """A subscription that spreads over the overlay, until its last copy has arrived."""
 
     number: int
@@ -185,7 +188,7 @@ class Copy(msgspec.Struct, frozen=True, gc=False):
     """
 
     subject: Any
-    """The Flight or the Spread that it is a copy of; None where brokers compare tables."""
+    """The Flight or the Broadcast that it is a copy of; None where brokers compare tables."""
     hops: int
     send_ns: int
     reason: Reason

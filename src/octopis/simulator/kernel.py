@@ -150,11 +150,19 @@ class Kernel:
             time, number, station, copy = following
             heappush(self._agenda, (time, first_client + number, (station, copy)))
 
+    @property
+    def sender(self) -> Callable[[Output, Copy, int], None]:
+        """What puts a copy on a queue: `send` where queues are tracked, else `enqueue`."""
+        return self.send if self.network.tracks_queues else self.enqueue
+
     def send(self, output: Output, copy: Copy, now: int) -> None:
-        """Put a copy on an output's queue."""
+        """Put a copy on an output's queue, and count it in the queue's status."""
+        output.status.entered(now)  # type: ignore[union-attr]  # `sender` has seen to it
+        self.enqueue(output, copy, now)
+
+    def enqueue(self, output: Output, copy: Copy, now: int) -> None:
+        """Put a copy on an output's queue; its status is nobody's business, or knows already."""
         output.messages += 1
-        if output.status is not None:
-            output.status.entered(now)
         if self._recorder is not None:
             self._recorder.entered(output, now)
         if output.free_at > now:
@@ -199,7 +207,7 @@ class Kernel:
         start = max(station.sender_free, now)
         output.waited_ns += start - enqueued
         if output.status is not None:
-            output.status.settle(now)
+            output.status.roll(now)
         self._give_slot(output, copy, start)
         if output.waiting:
             heappush(self._agenda, (output.free_at, output.index, None))

@@ -17,10 +17,10 @@ from typing import NoReturn
 
 import numpy as np
 
-from octopis.core.routing import Algorithm, LinkStatus
+from octopis.core.routing import Algorithm
 from octopis.errors import LawViolated
 from octopis.scenario.tables import Publisher, Subscriber
-from octopis.simulator.audience import Audience, Copy, Flight, Spread
+from octopis.simulator.audience import Audience, Broadcast, Copy, Flight
 from octopis.simulator.network import Network, Output, Station
 
 ORACLE_PAIRS = 300
@@ -83,15 +83,15 @@ class Laws:
         """Count a message about a subscription that a station has served."""
         self._taken_in[station.index] += 1
 
-    def stored(self, spread: Spread, station: Station, hops: int, now: int) -> None:
+    def stored(self, broadcast: Broadcast, station: Station, hops: int, now: int) -> None:
         """Check a subscription that a broker has stored."""
-        if spread.stored & station.bit:
-            self._break("no duplicate", "stored twice", now, station, spread)
-        distance = self._distances(spread.host)[station.index]
+        if broadcast.stored & station.bit:
+            self._break("no duplicate", "stored twice", now, station, broadcast)
+        distance = self._distances(broadcast.host)[station.index]
         if hops > self._path_max or (not self._is_bid and hops != distance):
             detail = f"a subscription came over {hops} links, the distance is {distance}"
-            self._break("path bounds", detail, now, station, spread)
-        spread.stored |= station.bit
+            self._break("path bounds", detail, now, station, broadcast)
+        broadcast.stored |= station.bit
 
     def _distances(self, host: Station) -> list[int]:
         """Return the distances from a host to all stations, worked out once."""
@@ -102,12 +102,12 @@ class Laws:
             self._known_distances[host.index] = found
         return found
 
-    def settled(self, spread: Spread) -> None:
+    def settled(self, broadcast: Broadcast) -> None:
         """Check a subscription whose last copy has arrived."""
-        missing = self._everyone & ~spread.stored
+        missing = self._everyone & ~broadcast.stored
         if missing:
             station = self._first(missing)
-            self._break("nothing lost", "not stored here", spread.settled_ns, station, spread)
+            self._break("nothing lost", "not stored here", broadcast.settled_ns, station, broadcast)
 
     def delivered(self, audience: Audience) -> None:
         """Check all deliveries of a batch of which every notification has completed."""
@@ -188,17 +188,13 @@ class Laws:
                 detail = f"{wanted:,} messages were sent here, {taken_in:,} were taken in"
                 self._break("conservation", detail, now, station)
 
-    def link_status(
-        self, output: Output, claimed: LinkStatus | None, counted: tuple[int, int, int], now: int
-    ) -> None:
+    def link_status(self, output: Output, counted: tuple[int, int, int], now: int) -> None:
         """Check the status of a queue: (length, q_in, q_out) as `counted` from the messages."""
-        status = output.status
-        assert status is not None, "queues are tracked where their status is checked"
-        for each in (status, claimed):
-            if each is not None and (each.queue_length, each.q_in, each.q_out) != counted:
-                told = (each.queue_length, each.q_in, each.q_out)
-                detail = f"length, Q_in, Q_out towards {output.target.broker}: {told} != {counted}"
-                self._break("link status", detail, now, output.source)
+        status = output.tracked_status
+        found = status.queue_length, status.q_in, status.q_out
+        if found != counted:
+            detail = f"length, Q_in, Q_out towards {output.target.broker}: {found} != {counted}"
+            self._break("link status", detail, now, output.source)
 
     def _at(self, audience: Audience, place: int) -> tuple[Station, Flight]:
         row, broker = divmod(place, audience.brokers)
@@ -213,12 +209,12 @@ class Laws:
         detail: str,
         now: int,
         station: Station,
-        about: Flight | Spread | None = None,
+        about: Flight | Broadcast | None = None,
     ) -> NoReturn:
         notification = subscription = None
         if isinstance(about, Flight):
             notification = self._publishers[about.publisher].name, about.sequence
-        elif isinstance(about, Spread):
+        elif isinstance(about, Broadcast):
             subscription = self._subscribers[about.number].subscription
         raise LawViolated(
             law,

@@ -13,7 +13,7 @@ import pyarrow as pa
 from octopis.core.model import ClusterBitVector
 from octopis.core.routing import Algorithm, Reason
 from octopis.scenario.folder import Scenario
-from octopis.simulator.audience import Audience, Copy, Flight, Integers, Spread
+from octopis.simulator.audience import Audience, Broadcast, Copy, Flight, Integers
 from octopis.simulator.laws import Laws
 from octopis.simulator.network import Network, Output, Station
 from octopis.trace import TraceWriter
@@ -124,32 +124,41 @@ class Ledger:
         self.last_ns = 0
         """When the last message was taken in."""
 
-    def stored(self, spread: Spread, station: Station, now: int, hops: int) -> None:
-        """A broker has stored a subscription."""
-        self._laws.stored(spread, station, hops, now)
-        spread.hops_sum += hops
-        # Millions of times: comparing costs a third of a call of max.
-        if hops > spread.hops_max:  # noqa: PLR1730
-            spread.hops_max = hops
-        if now > spread.settled_ns:  # noqa: PLR1730
-            spread.settled_ns = now
-        if self._writes_stored:
-            self._rows.add("stored", (spread.number, station.index, now, hops))
+    def count_case(self, name: str) -> None:
+        """Dynamic routing has met one of its cases."""
+        self.cases[name] = self.cases.get(name, 0) + 1
 
-    def settled(self, spread: Spread, now: int) -> None:
+    def stored(self, broadcast: Broadcast, station: Station, now: int, hops: int) -> None:
+        """A broker has stored a subscription."""
+        self._laws.stored(broadcast, station, hops, now)
+        broadcast.hops_sum += hops
+        # Millions of times: comparing costs a third of a call of max.
+        if hops > broadcast.hops_max:  # noqa: PLR1730
+            broadcast.hops_max = hops
+        if now > broadcast.settled_ns:  # noqa: PLR1730
+            broadcast.settled_ns = now
+        if self._writes_stored:
+            self._rows.add("stored", (broadcast.number, station.index, now, hops))
+
+    def settled(self, broadcast: Broadcast, now: int) -> None:
         """The last copy of a subscription has arrived."""
-        self._laws.settled(spread)
-        self.last_ns = max(self.last_ns, spread.completed_ns, now)
+        self._laws.settled(broadcast)
+        self.last_ns = max(self.last_ns, broadcast.completed_ns, now)
         self.subscriptions += 1
-        self.duplicates += spread.duplicates
+        self.duplicates += broadcast.duplicates
         if self._rows.wanted("subscriptions"):
-            number, others = spread.number, max(1, len(self._network.stations) - 1)
-            times = spread.subscribed_ns, spread.settled_ns
-            counts = spread.copies, spread.duplicates, spread.hops_max, spread.hops_sum / others
-            row = (number, number, spread.host.index, *times, *counts)
+            number, others = broadcast.number, max(1, len(self._network.stations) - 1)
+            times = broadcast.subscribed_ns, broadcast.settled_ns
+            counts = (
+                broadcast.copies,
+                broadcast.duplicates,
+                broadcast.hops_max,
+                broadcast.hops_sum / others,
+            )
+            row = (number, number, broadcast.host.index, *times, *counts)
             self._rows.add("subscriptions", row)
         if self.subscriptions % 500 == 0:
-            total, now = self._subscriber_count, spread.settled_ns
+            total, now = self._subscriber_count, broadcast.settled_ns
             self._progress("subscriptions", self.subscriptions, total, now)
 
     def opened(self, audience: Audience) -> None:
@@ -184,7 +193,7 @@ class Ledger:
             0 if is_flight else 2 if subject is None else 1,
             subject.publisher if is_flight else None,
             subject.sequence if is_flight else None,
-            subject.number if isinstance(subject, Spread) else None,
+            subject.number if isinstance(subject, Broadcast) else None,
             enqueued,
             left,
             ahead,

@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from octopis.core.model import BrokerId
+from octopis.core.routing import snr
+from octopis.core.routing.link_status import LinkStatus
 from octopis.core.topology import SCOT, LinkKind
-from octopis.simulator.queue_status import QueueStatus
 
 Route = tuple[int, "Output"]
 """Brokers behind an output, and the output."""
@@ -74,7 +75,8 @@ class Output:
         """When the last message with a slot will have gone."""
         self.slow: list[tuple[int, int, float]] = []
         self.up = True
-        self.status: QueueStatus | None = None
+        self.status: LinkStatus | None = None
+        """What routing knows of the queue; kept only where somebody asks."""
         self.messages = 0
         self.subscription_messages = 0
         self.high_rate_messages = 0
@@ -84,6 +86,12 @@ class Output:
         self.dropped = 0
         self.cut = 0
         self.first_dropped_ns = -1
+
+    @property
+    def tracked_status(self) -> LinkStatus:
+        """The status of the queue, which must be kept."""
+        assert self.status is not None, "the status of queues is kept"
+        return self.status
 
     @property
     def longest(self) -> int:
@@ -109,6 +117,7 @@ class Station:
         "bit",
         "broker",
         "busy_until",
+        "icols",
         "index",
         "local_subscriptions",
         "outputs",
@@ -124,6 +133,8 @@ class Station:
         self.busy_until = 0
         self.sender_free = 0
         self.outputs: list[Output] = []
+        self.icols: list[LinkStatus] = []
+        """The states of the links to other clusters, where queues are tracked."""
         self.routes: list[Route] = []
         """Where a message of a local client goes."""
         self.local_subscriptions = 0
@@ -140,6 +151,7 @@ class Network:
         self.by_broker = {station.broker: station for station in self.stations}
         self.cluster_masks = [self._mask(scot.cluster(cluster)) for cluster in scot.clusters]
         self.outputs: list[Output] = []
+        self.tracks_queues = False
         for station in self.stations:
             for neighbour in scot.neighbours(station.broker):
                 self._add_output(station, self.by_broker[neighbour])
@@ -157,7 +169,15 @@ class Network:
     def track_queues(self, congestion_threshold: float, window_ns: int) -> None:
         """Keep a link status for every output from now on."""
         for output in self.outputs:
-            output.status = QueueStatus(congestion_threshold, window_ns)
+            output.status = LinkStatus(
+                output.target.broker,
+                is_icol=output.is_icol,
+                congestion_threshold=congestion_threshold,
+                window_ns=window_ns,
+            )
+            if output.is_icol:
+                output.source.icols.append(output.status)
+        self.tracks_queues = True
 
     def _add_output(self, source: Station, target: Station) -> None:
         kind = self.scot.link_kind(source.broker, target.broker)
@@ -177,13 +197,9 @@ class Network:
                 else:
                     regions = beyond[region, other.region]
                     output.behind = self._mask(BrokerId(each, cluster) for each in regions)
-            station.routes = [(output.behind, output) for output in station.outputs]
+            station.routes = _routes(station, None)
         for output in self.outputs:
-            output.onward = [
-                (behind, onward)
-                for behind, onward in output.target.routes
-                if not onward.is_icol and onward is not output.back
-            ]
+            output.onward = _routes(output.target, output.back)
 
     def _regions_beyond(self) -> dict[tuple[str, str], tuple[str, ...]]:
         """Return for each tree edge, in both directions, the regions on its far side."""
@@ -200,3 +216,16 @@ class Network:
         for broker in brokers:
             mask |= self.by_broker[broker].bit
         return mask
+
+
+def _routes(station: Station, way_back: Output | None) -> list[Route]:
+    """Return the outputs that SNR may take, for what came from a client or over the way back."""
+    return [
+        (output.behind, output)
+        for output in station.outputs
+        if snr.forwards(
+            from_client=way_back is None,
+            is_icol=output.is_icol,
+            is_way_back=output is way_back,
+        )
+    ]

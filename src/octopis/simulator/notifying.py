@@ -1,11 +1,13 @@
-"""What stations do with notifications, whichever algorithm routes them: the common part.
+"""What stations do with notifications: ask the algorithm's rule, and account for every copy.
 
-These are the cheap forms of the routing core's algorithms. Tables have settled when notifications
-begin, so who is behind an output is a set of brokers that follows from the overlay (SNR, DNR) or
-from the flood (BID), and matching was done once for all brokers. Tests show that they do what
-`routing.Broker` does, record by record.
+The rules are the routing core's own (snr, dnr, bid). What differs from a broker is what the rule is
+asked about. Tables have settled when notifications begin, so who is behind an output is a set of
+brokers that follows from the overlay (SNR, DNR) or from the flood (BID), and matching was done
+once for all brokers. Where real brokers run instead, the trace is the same to the byte.
 """
 
+from octopis.core.routing import LinkStatus, Reason, dnr
+from octopis.core.routing.bid import Trees
 from octopis.scenario.costs import Costs
 from octopis.simulator.audience import Copy, Flight
 from octopis.simulator.kernel import Kernel
@@ -17,7 +19,7 @@ class Notifying:
     """Base of the algorithms: costs, deliveries, and accounting for copies."""
 
     def __init__(self, kernel: Kernel, ledger: Ledger, costs: Costs, subscriptions: int) -> None:
-        self._send = kernel.send
+        self._send = kernel.sender
         self._ledger = ledger
         self._costs = costs
         self._cluster_masks = kernel.network.cluster_masks
@@ -73,3 +75,125 @@ class Notifying:
             if copy.mask >> cluster & 1:
                 beyond |= mask
         return beyond
+
+
+class StaticNotifying(Notifying):
+    """SNR: one copy for every output that the rule allows, and that has a target behind it."""
+
+    def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:
+        """Act on a notification that came over `output`, or from a local publisher."""
+        flight: Flight = copy.subject
+        self._take_in(flight, station, copy.hops, now)
+        targets = flight.targets
+        routes = station.routes if output is None else output.onward
+        ways = [way for behind, way in routes if targets & behind]
+        if ways:
+            self._begin(flight, ways)
+            onward = Copy(flight, copy.hops + 1, self._send_ns, Reason.MATCH)
+            for way in ways:
+                self._send(way, onward, now)
+        self._end(flight, now)
+
+
+class DynamicNotifying(StaticNotifying):
+    """DNR: as SNR, but where a target iCOL is overloaded, another copy takes its cluster along."""
+
+    def __init__(self, kernel: Kernel, ledger: Ledger, costs: Costs, subscriptions: int) -> None:
+        super().__init__(kernel, ledger, costs, subscriptions)
+        self._send_pending_ns = costs.send_notification_ns((len(self._cluster_masks) + 7) // 8)
+        self._status = [output.tracked_status for output in kernel.network.outputs]
+
+    def send_ns(self, mask: int) -> int:
+        """A copy that carries pending clusters is a little longer."""
+        return self._send_pending_ns if mask else self._send_ns
+
+    def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:
+        """Act on a notification that came over `output`, or from a local publisher."""
+        if output is not None and not copy.mask:
+            super().serve(station, output, copy, now)  # no iCOL is a target here
+            return
+        flight: Flight = copy.subject
+        self._take_in(flight, station, copy.hops, now)
+        routes = station.routes if output is None else output.onward
+        status_of, targets = self._status, flight.targets
+        matching = [status_of[way.index] for behind, way in routes if targets & behind]
+        acols, icols = dnr.targets(matching, copy.mask, station.icols)
+        copies = self._copies(flight, copy.hops, dnr.plan(acols, icols, now))
+        # Queues are looked after in the order of the outputs.
+        ways = [way for way in station.outputs if status_of[way.index] in copies]
+        self._begin(flight, ways)
+        for way in ways:
+            self._send(way, copies[status_of[way.index]], now)
+        self._end(flight, now)
+
+    def _copies(self, flight: Flight, hops: int, plan: dnr.Plan) -> dict[LinkStatus, Copy]:
+        """Return the copy for each link, as planned."""
+        plain = Copy(flight, hops + 1, self._send_ns, Reason.MATCH)
+        pending = Copy(flight, hops + 1, self._send_ns, Reason.PENDING) if hops else plain
+        copies = {status: pending if status.is_icol else plain for status in plan.plain}
+        if plan.carrier is not None:
+            self._ledger.count_case(plan.case.name)
+            send_ns = self.send_ns(plan.cbv_p)
+            carrying = Copy(flight, hops + 1, send_ns, plan.case.reason, plan.cbv_p)
+            copies[plan.carrier] = carrying
+        return copies
+
+
+class IdentifiedNotifying(Notifying):
+    """BID: the publisher's host matches and writes the target brokers down; others only split."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        ledger: Ledger,
+        costs: Costs,
+        subscriptions: int,
+        trees: list[Trees[Output]],
+    ) -> None:
+        super().__init__(kernel, ledger, costs, subscriptions)
+        self._trees = trees
+
+    def service_ns(self, station: Station, copy: Copy) -> int:
+        """Every identification costs a little; matching is rare."""
+        flight: Flight = copy.subject
+        carried = copy.mask if copy.hops else flight.targets & ~station.bit
+        routing_ns = self._costs.routing_ns(carried.bit_count())
+        return routing_ns + self.matching_ns(station, copy)
+
+    def matching_ns(self, station: Station, copy: Copy) -> int:
+        """Matching at the publisher's host, and among local clients where it is for them."""
+        if not copy.hops:
+            return self._matching_ns
+        if copy.mask & station.bit:
+            return self._costs.matching_ns(station.local_subscriptions)
+        return 0
+
+    def send_ns(self, mask: int) -> int:
+        """Identifications make a copy longer."""
+        extra_bytes = mask.bit_count() * self._costs.identification_bytes
+        return self._costs.send_notification_ns(extra_bytes)
+
+    def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:
+        """Act on a notification that came over `output`, or from a local publisher."""
+        flight: Flight = copy.subject
+        bids = flight.targets if output is None else copy.mask
+        if output is None:
+            flight.accepted_ns = now
+        flight.completed_ns = max(flight.completed_ns, now)
+        flight.matching_ns += self.matching_ns(station, copy)
+        if bids & station.bit:
+            flight.audience.reach(flight.row, station.index, now, copy.hops)
+            bids &= ~station.bit
+        if bids:
+            hops = copy.hops + 1
+            copies = [
+                (way, Copy(flight, hops, self.send_ns(part), Reason.MATCH, part))
+                for way, part in self._trees[station.index].split(bids)
+            ]
+            self._begin(flight, [way for way, _ in copies])
+            for way, each in copies:
+                self._send(way, each, now)
+        self._end(flight, now)
+
+    def _only_over(self, output: Output, copy: Copy) -> int:  # noqa: ARG002 - as the base
+        return copy.mask

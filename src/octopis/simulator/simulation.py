@@ -6,17 +6,19 @@ from operator import itemgetter
 
 from octopis.core.routing import Algorithm, Reason
 from octopis.scenario.folder import Scenario
-from octopis.simulator.audience import Copy, Flight, Matcher, Spread
-from octopis.simulator.core import RealBrokers
-from octopis.simulator.dynamic import DynamicNotifying
-from octopis.simulator.identified import IdentifiedNotifying
+from octopis.simulator.audience import Broadcast, Copy, Flight, Matcher
 from octopis.simulator.kernel import Arrival, Kernel, Traffic
 from octopis.simulator.laws import Laws
 from octopis.simulator.ledger import Ledger, Progress
 from octopis.simulator.network import Network
-from octopis.simulator.notifying import Notifying
-from octopis.simulator.static import StaticNotifying
-from octopis.simulator.subscribing import FloodSubscribing, Trees, TwoStepSubscribing
+from octopis.simulator.notifying import (
+    DynamicNotifying,
+    IdentifiedNotifying,
+    Notifying,
+    StaticNotifying,
+)
+from octopis.simulator.real_brokers import RealBrokers
+from octopis.simulator.subscribing import FloodSubscribing, TwoStepSubscribing
 from octopis.simulator.windows import Windows
 from octopis.trace import Level, RunSummary, TraceWriter
 from octopis.trace.summary import QueueBound, State
@@ -67,9 +69,8 @@ class Simulation:
         subscribing: Traffic
         notifying: Notifying
         if algorithm is Algorithm.BID:
-            trees = Trees(len(self.network.outputs))
-            subscribing = FloodSubscribing(*parts, trees)
-            notifying = IdentifiedNotifying(*parts, count, trees)
+            subscribing = flooding = FloodSubscribing(*parts)
+            notifying = IdentifiedNotifying(*parts, count, flooding.trees)
         else:
             subscribing = TwoStepSubscribing(*parts)
             kind = DynamicNotifying if algorithm is Algorithm.DNR else StaticNotifying
@@ -164,15 +165,15 @@ class Simulation:
     def _watch(self, now: int) -> None:
         """Sample the queues at the end of every window from now on, if they are to be."""
         if self._windows is not None:
-            self._windows.watch(now, self.kernel, self._real.claimed if self._real else None)
+            self._windows.watch(now, self.kernel)
 
     def _subscriptions(self) -> Iterator[Arrival]:
         for number, subscriber in enumerate(self._scenario.subscribers):
             station = self.network.by_broker[subscriber.broker]
             station.local_subscriptions += 1
             self.laws.sent_by_client(station)
-            spread = Spread(number, station, subscriber.subscribe_ns)
-            copy = Copy(spread, 0, 0, Reason.SUBSCRIPTION)
+            broadcast = Broadcast(number, station, subscriber.subscribe_ns)
+            copy = Copy(broadcast, 0, 0, Reason.SUBSCRIPTION)
             yield subscriber.subscribe_ns, number, station, copy
 
     def _publications(self) -> Iterator[Arrival]:

@@ -1,13 +1,13 @@
 """What stations do with subscriptions: the two-step broadcast (SBP), or flooding (BID).
 
-The cheap forms of routing/broadcast.py and routing/flooding.py for an overlay without faults, in
-which every subscription is made once. Tests show that they do what `routing.Broker` does.
+Where a subscription goes on is asked of the routing core's rules, once for each output when the
+network is built. An overlay without faults, where each subscription is made once, needs no more.
 """
 
-from octopis.core.routing import Reason
+from octopis.core.routing import Reason, bid, sbp
 from octopis.errors import OperationFailed
 from octopis.scenario.costs import Costs
-from octopis.simulator.audience import Copy, Spread
+from octopis.simulator.audience import Broadcast, Copy
 from octopis.simulator.kernel import Kernel
 from octopis.simulator.ledger import Ledger
 from octopis.simulator.network import Output, Station
@@ -15,7 +15,7 @@ from octopis.simulator.network import Output, Station
 
 class _Subscribing:
     def __init__(self, kernel: Kernel, ledger: Ledger, costs: Costs) -> None:
-        self._kernel = kernel
+        self._send = kernel.sender
         self._ledger = ledger
         self._service_ns = costs.subscription_ns
         self._send_ns = costs.send_subscription_ns()
@@ -32,19 +32,19 @@ class _Subscribing:
             f"queues.capacity_messages, or let clients subscribe more slowly"
         )
 
-    def _spread(self, copy: Copy, ways: list[Output], now: int) -> None:
-        spread: Spread = copy.subject
+    def _pass_on(self, copy: Copy, ways: list[Output], now: int) -> None:
+        broadcast: Broadcast = copy.subject
         if ways:
-            onward = Copy(spread, copy.hops + 1, self._send_ns, Reason.SUBSCRIPTION)
+            onward = Copy(broadcast, copy.hops + 1, self._send_ns, Reason.SUBSCRIPTION)
             for way in ways:
                 way.subscription_messages += 1
-                self._kernel.send(way, onward, now)
-        if now > spread.completed_ns:  # noqa: PLR1730 - millions of times, and max is slower
-            spread.completed_ns = now
-        spread.copies += len(ways)
-        spread.outstanding += len(ways) - 1
-        if not spread.outstanding:
-            self._ledger.settled(spread, now)
+                self._send(way, onward, now)
+        if now > broadcast.completed_ns:  # noqa: PLR1730 - millions of times, and max is slower
+            broadcast.completed_ns = now
+        broadcast.copies += len(ways)
+        broadcast.outstanding += len(ways) - 1
+        if not broadcast.outstanding:
+            self._ledger.settled(broadcast, now)
 
 
 class TwoStepSubscribing(_Subscribing):
@@ -52,55 +52,53 @@ class TwoStepSubscribing(_Subscribing):
 
     def __init__(self, kernel: Kernel, ledger: Ledger, costs: Costs) -> None:
         super().__init__(kernel, ledger, costs)
+        # A subscription that came over an iCOL has left its host cluster.
         self._onward = [
-            []
-            if output.is_icol
-            else [way for way in output.target.outputs if way is not output.back]
+            [
+                way
+                for way in output.target.outputs
+                if sbp.forwards(is_primary=not output.is_icol, is_way_back=way is output.back)
+            ]
             for output in kernel.network.outputs
         ]
 
     def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:
         """Store a subscription, and pass it on if it is primary here."""
         self._ledger.stored(copy.subject, station, now, copy.hops)
-        self._spread(copy, station.outputs if output is None else self._onward[output.index], now)
-
-
-class Trees:
-    """BID's trees: the brokers that are reached over each output, by its index."""
-
-    def __init__(self, outputs: int) -> None:
-        self.over = [0] * outputs
+        ways = station.outputs if output is None else self._onward[output.index]
+        self._pass_on(copy, ways, now)
 
 
 class FloodSubscribing(_Subscribing):
     """Flooding: on first receipt to all neighbours but the sender; later copies are dropped."""
 
-    def __init__(self, kernel: Kernel, ledger: Ledger, costs: Costs, trees: Trees) -> None:
+    def __init__(self, kernel: Kernel, ledger: Ledger, costs: Costs) -> None:
         super().__init__(kernel, ledger, costs)
-        self._trees = trees
-        self._known = [station.bit for station in kernel.network.stations]
-        """For each station the hosts to which it knows a way."""
+        self.trees = [bid.Trees(station.outputs) for station in kernel.network.stations]
+        """For each station the hosts that lie behind each of its outputs."""
         self._received: dict[int, int] = {}
         self._onward = [
-            [way for way in output.target.outputs if way is not output.back]
+            [
+                way
+                for way in output.target.outputs
+                if bid.forwards(is_first=True, is_way_back=way is output.back)
+            ]
             for output in kernel.network.outputs
         ]
 
     def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:
         """Store a subscription and pass it on, or drop a copy that came too late."""
-        spread: Spread = copy.subject
-        received = self._received.get(spread.number, 0)
+        broadcast: Broadcast = copy.subject
+        received = self._received.get(broadcast.number, 0)
         if received & station.bit:
-            spread.duplicates += 1
-            self._spread(copy, [], now)
+            broadcast.duplicates += 1
+            self._pass_on(copy, [], now)
         else:
-            self._received[spread.number] = received | station.bit
-            self._ledger.stored(spread, station, now, copy.hops)
-            if output is not None and not self._known[station.index] & spread.host.bit:
-                self._known[station.index] |= spread.host.bit
-                self._trees.over[output.back.index] |= spread.host.bit
-            self._spread(
-                copy, station.outputs if output is None else self._onward[output.index], now
-            )
-        if not spread.outstanding:
-            del self._received[spread.number]
+            self._received[broadcast.number] = received | station.bit
+            self._ledger.stored(broadcast, station, now, copy.hops)
+            if output is not None:
+                self.trees[station.index].first_heard(broadcast.host.bit, output.back)
+            ways = station.outputs if output is None else self._onward[output.index]
+            self._pass_on(copy, ways, now)
+        if not broadcast.outstanding:
+            del self._received[broadcast.number]

@@ -5,17 +5,12 @@ Link Status Table can be checked against it.
 """
 
 from collections import Counter
-from collections.abc import Callable
 
-from octopis.core.routing import LinkStatus
 from octopis.simulator.audience import Copy
 from octopis.simulator.kernel import Kernel
 from octopis.simulator.laws import Laws
 from octopis.simulator.ledger import Ledger
 from octopis.simulator.network import Output
-
-Claimed = Callable[[Output, int], LinkStatus]
-"""What a real broker's own table says of an output's queue at a time."""
 
 
 class Windows:
@@ -26,7 +21,6 @@ class Windows:
         self._laws = laws
         self._window_ns = window_ns
         self._kernel: Kernel
-        self._claimed: Claimed | None = None
         self._used: dict[int, Output] = {}
         self._lengths: Counter[int] = Counter()
         self._in: Counter[int] = Counter()
@@ -34,10 +28,9 @@ class Windows:
         self._leaves: dict[int, int] = {}
         """When the message of each output that has a slot leaves the queue."""
 
-    def watch(self, now: int, kernel: Kernel, claimed: Claimed | None) -> None:
-        """Sample the kernel's queues until it is idle; `claimed` where real brokers run."""
+    def watch(self, now: int, kernel: Kernel) -> None:
+        """Sample the kernel's queues until it is idle."""
         self._kernel = kernel
-        self._claimed = claimed
         end = (now // self._window_ns + 1) * self._window_ns
         kernel.control(end, self._close, first=True)
 
@@ -50,9 +43,9 @@ class Windows:
     def message(  # noqa: PLR0913, PLR0917 - as the kernel's protocol
         self, output: Output, copy: Copy, enqueued: int, left: int | None, ahead: int, fate: str
     ) -> None:
-        """Count a message that leaves its queue, now or at a time that is known."""
+        """Count a message that leaves its queue at a known time, or is lost from it now."""
         if left is None:
-            self._left(output.index)
+            self._lengths[output.index] -= 1  # it did not go over the link
         else:
             if self._leaves.pop(output.index, None) is not None:
                 self._left(output.index)  # it went before this one got its slot
@@ -76,16 +69,15 @@ class Windows:
                 del self._leaves[index]
         for index, output in sorted(self._used.items()):
             counted = self._lengths[index], self._in[index], self._out[index]
-            assert output.status is not None, "queues are tracked at this level"
-            output.status.settle(now)
+            status = output.tracked_status
+            status.roll(now)
             leaving_now = self._leaves.get(index) == now  # belongs to the window that begins
             seen = (counted[0] - leaving_now, *counted[1:])
-            claimed = self._claimed(output, now) if self._claimed is not None else None
-            self._laws.link_status(output, claimed, seen, now)
+            self._laws.link_status(output, seen, now)
             if counted == (0, 0, 0):
                 del self._used[index]
             else:
-                self._ledger.sample(output, counted, output.status.longest_uncongested(), now)
+                self._ledger.sample(output, counted, status.longest_uncongested, now)
         self._in.clear()
         self._out.clear()
         following = self._kernel.next_time

@@ -1,16 +1,21 @@
 """Where a message goes next, without IO: the broker, its table and its algorithms."""
 
 from octopis.core.routing.algorithms import Algorithm
-from octopis.core.routing.broker import CONGESTION_THRESHOLD, WINDOW_MS, Broker
-from octopis.core.routing.link_status import LinkStatus, LinkStatusTable
+from octopis.core.routing.broker import Broker
+from octopis.core.routing.link_status import (
+    CONGESTION_THRESHOLD,
+    WINDOW_MS,
+    LinkStatus,
+    LinkStatusTable,
+)
 from octopis.core.routing.messages import (
-    Answer,
     Deliver,
     Effect,
     Enqueue,
     Message,
     NotificationMessage,
     Reason,
+    Stored,
     Subscribe,
     Subscription,
     Unsubscribe,
@@ -21,7 +26,6 @@ __all__ = [
     "CONGESTION_THRESHOLD",
     "WINDOW_MS",
     "Algorithm",
-    "Answer",
     "Broker",
     "Deliver",
     "Effect",
@@ -33,6 +37,7 @@ __all__ = [
     "NotificationMessage",
     "Reason",
     "RoutingTable",
+    "Stored",
     "Subscribe",
     "Subscription",
     "Unsubscribe",

@@ -3,6 +3,7 @@
 An algorithm is chosen once, when a broker is made.
 """
 
+import sys
 from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
@@ -27,63 +28,74 @@ class Algorithm(Enum):
     BID = "bid"
 
 
-class Spreading(Protocol):
-    """How subscriptions spread over the overlay."""
+class SubscriptionProtocol(Protocol):
+    """How brokers come to know all subscriptions."""
 
-    def subscribe(self, subscription: Subscription) -> None:
+    speaks: tuple[type, ...]
+    """What brokers say to each other about subscriptions."""
+
+    @property
+    def unheard(self) -> set[BrokerId]:
+        """Neighbours and hosts of which a broker that has just started must still hear."""
+
+    def subscribe(self, subscription: Subscription, now_ns: int) -> None:
         """Take in a subscription of a local client."""
 
-    def unsubscribe(self, subscription: str) -> None:
+    def unsubscribe(self, subscription: str, now_ns: int) -> None:
         """Take back a subscription of a local client."""
 
-    def receive(self, sender: BrokerId, message: Message) -> None:
+    def receive(self, sender: BrokerId, message: Message, now_ns: int) -> None:
         """Take in what a neighbour says about subscriptions."""
 
-    def link_up(self, neighbour: BrokerId) -> None:
+    def link_up(self, neighbour: BrokerId, now_ns: int) -> None:
         """Bring a neighbour up to date."""
 
 
-class Routing(Protocol):
+class NotificationRouting(Protocol):
     """How notifications are routed."""
 
-    def route(self, batch: Sequence[NotificationMessage], sender: BrokerId | None) -> None:
+    def route(
+        self, batch: Sequence[NotificationMessage], sender: BrokerId | None, now_ns: int
+    ) -> None:
         """Route notifications of a local publisher (`sender` None) or from a neighbour."""
 
 
-class Parts(NamedTuple):
-    """What an algorithm is made of."""
+class Strategy(NamedTuple):
+    """What an algorithm is made of, for one broker."""
 
     table: RoutingTable
-    spreading: Spreading
-    routing: Routing
+    subscriptions: SubscriptionProtocol
+    notifications: NotificationRouting
+    batch_max: int
+    """How many notifications may be planned before the first of their copies has left."""
 
 
-def build(  # noqa: PLR0913, PLR0917 - one call, in broker.py
+def strategy(  # noqa: PLR0913, PLR0917 - one call, in broker.py
     algorithm: Algorithm,
     broker: BrokerId,
     scot: SCOT,
-    link_status: LinkStatusTable,
+    links: LinkStatusTable,
     outbox: Outbox,
     clients: LocalClients,
     index: IndexFactory,
-) -> Parts:
-    """Return the parts of `algorithm` for one broker."""
+) -> Strategy:
+    """Return what `algorithm` is made of, for one broker."""
+    unheard = {link for link, status in links.items() if not status.is_up}
     if algorithm is Algorithm.BID:
-        table = RoutingTable(_host, index)
-        flooding = Flooding(broker, scot.neighbours(broker), table, outbox, clients.release)
-        identified = IdentifiedRouting(broker, table, outbox, clients, flooding)
-        return Parts(table, flooding, identified)
+        table = RoutingTable(lambda entry: scot.bit(entry.host), index)
+        flooding = Flooding(broker, links, table, outbox, clients.release, unheard, scot.bit)
+        own_bit = scot.bit(broker)
+        identified = IdentifiedRouting(own_bit, table, outbox, clients, flooding.trees)
+        return Strategy(table, flooding, identified, sys.maxsize)
     table = RoutingTable(_last_hop, index)
-    broadcast = TwoStepBroadcast(broker, scot, table, outbox, clients.release)
+    broadcast = TwoStepBroadcast(broker, links, table, outbox, clients.release, unheard)
     if algorithm is Algorithm.SNR:
-        return Parts(table, broadcast, StaticRouting(broker, table, outbox, clients))
-    return Parts(table, broadcast, DynamicRouting(broker, table, outbox, clients, link_status))
+        static = StaticRouting(links, table, outbox, clients)
+        return Strategy(table, broadcast, static, sys.maxsize)
+    dynamic = DynamicRouting(links, table, outbox, clients)
+    return Strategy(table, broadcast, dynamic, dynamic.batch_max)
 
 
 def _last_hop(entry: Entry) -> BrokerId:
     assert entry.last_hop is not None, "entries of local clients have no last hop"
     return entry.last_hop
-
-
-def _host(entry: Entry) -> BrokerId:
-    return entry.host

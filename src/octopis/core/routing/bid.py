@@ -1,15 +1,13 @@
-"""Identification-based routing (BID, Algorithm 2), the baseline.
+"""Identification-based routing (BID, Algorithm 2), the baseline: floods, trees and splitting.
+
+Subscriptions are flooded from their host broker, which numbers its changes. Every broker takes each
+change in once, on first receipt, and passes it to all neighbours but the sender; later copies are
+counted as duplicates and dropped. The neighbour that brought a host's first change is the next hop
+to that host, for all of its subscriptions: one BID, one tree, that of the lowest number.
 
 The publisher's host matches once and writes the identifications (BIDs) of the matching hosts into
-the notification. Each broker on the way only splits them by next hop; the broker whose own BID is
-among them matches for its local clients and strips it.
-
-Subscriptions under identification-based routing (BID): flooded from their host broker.
-
-A host broker numbers its changes. Every broker takes each change in once, on first receipt, and
-passes it to all neighbours but the sender; later copies are counted as duplicates and dropped. The
-neighbour that brought a host's first change is the next hop to that host, for all of its
-subscriptions: one BID, one tree, that of the lowest number.
+the notification, as bits. Each broker on the way only splits them by next hop; the broker whose own
+bit is among them matches for its local clients and strips it.
 
 When links were cut or brokers have lost their tables, changes may be missed, and a tree may lead
 through a broker that has forgotten it. Then the host floods all that it has as a new *generation*,
@@ -17,11 +15,13 @@ which also makes a new tree. A broker's next hop has always heard of the same ge
 newer one, and within a generation the tree is that of one flood; so next hops never form a loop.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 from zlib import crc32
 
 from octopis.core.model import BrokerId, ClusterBitVector
+from octopis.core.routing.link_status import LinkStatusTable
 from octopis.core.routing.messages import (
     Flooded,
     HostState,
@@ -30,10 +30,13 @@ from octopis.core.routing.messages import (
     NotificationMessage,
     Reason,
     Refresh,
+    Stored,
     Subscription,
 )
 from octopis.core.routing.outbox import LocalClients, Outbox
 from octopis.core.routing.table import LOCAL, Entry, RoutingTable
+
+Way = TypeVar("Way")
 
 _NO_CLUSTERS = ClusterBitVector(0)  # the overlay is used as one graph, without clusters
 _NOTHING_HEARD = (0, 0, crc32(b""))
@@ -60,19 +63,59 @@ class _Host:
         return self.generation, self.sequence, crc32(contents)
 
 
-class Flooding:
-    """Floods the subscriptions of local clients and keeps the routing table."""
+def forwards(*, is_first: bool, is_way_back: bool) -> bool:
+    """Tell whether what is flooded goes onto a link: on first receipt, but not where it came from.
 
-    def __init__(
+    `is_first`: this broker has not had it before; `is_way_back`: it came over this link.
+    """
+    return is_first and not is_way_back
+
+
+class Trees(Generic[Way]):
+    """The trees of all hosts at one broker: which hosts (as bits) lie behind which way."""
+
+    __slots__ = ("behind", "known")
+
+    def __init__(self, ways: Iterable[Way]) -> None:
+        self.behind = dict.fromkeys(ways, 0)
+        self.known = 0
+        """Hosts to which a way is known."""
+
+    def first_heard(self, host: int, way: Way) -> None:
+        """Let the way that first brought news of a host lead to it; later ones change nothing."""
+        if not self.known & host:
+            self.known |= host
+            self.behind[way] |= host
+
+    def renew(self, host: int, way: Way) -> None:
+        """Let a host's new flood lead to it another way."""
+        for each in self.behind:
+            self.behind[each] &= ~host
+        self.known &= ~host
+        self.first_heard(host, way)
+
+    def split(self, bids: int) -> list[tuple[Way, int]]:
+        """Return the ways that lead to any of these hosts, each with those that lie behind it."""
+        return [(way, part) for way, behind in self.behind.items() if (part := bids & behind)]
+
+
+class Flooding:
+    """Floods the subscriptions of local clients and keeps the routing table and the trees."""
+
+    speaks: tuple[type, ...] = (Flooded, HostState, HostVersions, Refresh)
+
+    def __init__(  # noqa: PLR0913, PLR0917 - one call, in algorithms.py
         self,
         broker: BrokerId,
-        neighbours: tuple[BrokerId, ...],
+        links: LinkStatusTable,
         table: RoutingTable,
         outbox: Outbox,
         moved_away: Callable[[str], None],
+        unheard: set[BrokerId],
+        bit_of: Callable[[BrokerId], int],
     ) -> None:
         self._broker = broker
-        self._neighbours = neighbours
+        self._links = links
         self._table = table
         self._outbox = outbox
         self._moved_away = moved_away
@@ -80,96 +123,117 @@ class Flooding:
         self._hosts: dict[BrokerId, _Host] = {broker: self._own}
         self._holders: dict[str, dict[BrokerId, _Host]] = {}
         self._wished: dict[BrokerId, int] = {}  # generations known to be too old somewhere
+        self._silent = unheard
+        self._awaited: dict[BrokerId, int] = {}
+        self._bit_of = bit_of
+        self.trees: Trees[BrokerId] = Trees(links)
+
+    @property
+    def unheard(self) -> set[BrokerId]:
+        """Silent neighbours, and hosts whose flood neighbours spoke of and that has not come."""
+        return self._silent | {
+            name for name, least in self._awaited.items() if self._host(name).generation < least
+        }
 
     def next_hop(self, host: BrokerId) -> BrokerId | None:
         """Return the neighbour on the way to `host`, if one is known."""
         known = self._hosts.get(host)
         return known.next_hop if known is not None else None
 
-    def subscribe(self, subscription: Subscription) -> None:
+    def subscribe(self, subscription: Subscription, now_ns: int) -> None:
         """Take in a subscription of a local client."""
-        self._change(added=subscription)
+        self._change(now_ns, added=subscription)
 
-    def unsubscribe(self, subscription: str) -> None:
+    def unsubscribe(self, subscription: str, now_ns: int) -> None:
         """Take back a subscription of a local client."""
-        self._change(removed=subscription)
+        self._change(now_ns, removed=subscription)
 
-    def _change(self, added: Subscription | None = None, removed: str | None = None) -> None:
+    def _change(
+        self, now_ns: int, added: Subscription | None = None, removed: str | None = None
+    ) -> None:
         self._own.sequence += 1
         change = Flooded(self._broker, *self._own.heard, added=added, removed=removed)
-        self._apply(self._own, change)
-        self._flood(change, Reason.SUBSCRIPTION)
+        self._apply(self._own, change, now_ns)
+        self._flood(change, Reason.SUBSCRIPTION, now_ns)
 
-    def receive(self, sender: BrokerId, message: Message) -> None:
+    def receive(self, sender: BrokerId, message: Message, now_ns: int) -> None:
         """Take in what a neighbour says about subscriptions."""
         match message:
             case Flooded():
-                self._receive_change(sender, message)
+                self._receive_change(sender, message, now_ns)
             case HostState():
-                self._receive_state(sender, message)
+                self._receive_state(sender, message, now_ns)
             case HostVersions():
-                self._compare(message)
+                self._compare(sender, message, now_ns)
             case Refresh():
-                self._refresh(message, sender)
+                self._refresh(message, now_ns, sender)
             case _:
                 raise AssertionError(f"{message} is not of this protocol")
 
-    def link_up(self, neighbour: BrokerId) -> None:
+    def link_up(self, neighbour: BrokerId, now_ns: int) -> None:
         """Tell a neighbour how far this broker has heard of every host."""
         known = {name: host.state() for name, host in self._hosts.items()}
-        self._outbox.send(neighbour, HostVersions(known), Reason.SYNC)
+        self._outbox.send(neighbour, HostVersions(known), Reason.SYNC, now_ns)
         for host, generation in self._wished.items():
             if self.next_hop(host) in (neighbour, None):
-                self._outbox.send(neighbour, Refresh(host, generation), Reason.SYNC)
+                self._outbox.send(neighbour, Refresh(host, generation), Reason.SYNC, now_ns)
 
-    def _receive_change(self, sender: BrokerId, change: Flooded) -> None:
+    def _receive_change(self, sender: BrokerId, change: Flooded, now_ns: int) -> None:
         host = self._host(change.host)
         if (change.generation, change.sequence) <= host.heard:
             self._outbox.counters.duplicates += 1
         elif change.host == self._broker:
-            self._renew(change.generation)  # it is from before a restart
+            self._renew(change.generation, now_ns)  # it is from before a restart
         elif (change.generation, change.sequence) != (host.generation, host.sequence + 1):
-            self._outbox.send(sender, Refresh(change.host, change.generation), Reason.SYNC)
+            wish = Refresh(change.host, change.generation)
+            self._outbox.send(sender, wish, Reason.SYNC, now_ns)
         else:
             host.sequence = change.sequence
             host.next_hop = host.next_hop or sender
-            self._flood(change, Reason.SUBSCRIPTION, sender)
-            self._apply(host, change)
+            self.trees.first_heard(self._bit_of(change.host), sender)
+            self._flood(change, Reason.SUBSCRIPTION, now_ns, sender)
+            self._apply(host, change, now_ns)
 
-    def _receive_state(self, sender: BrokerId, state: HostState) -> None:
+    def _receive_state(self, sender: BrokerId, state: HostState, now_ns: int) -> None:
         host = self._host(state.host)
         if state.generation <= host.generation:
             self._outbox.counters.duplicates += 1
         elif state.host == self._broker:
-            self._renew(state.generation)
+            self._renew(state.generation, now_ns)
         else:
             self._wished.pop(state.host, None)
             host.generation, host.sequence = state.generation, state.sequence
             host.next_hop = sender
-            self._flood(state, Reason.SYNC, sender)
+            self.trees.renew(self._bit_of(state.host), sender)
+            self._flood(state, Reason.SYNC, now_ns, sender)
             for gone in list(host.subscriptions):
-                self._remove(host, gone)
+                self._remove(host, gone, now_ns)
             for subscription in state.subscriptions:
-                self._add(host, subscription)
+                self._add(host, subscription, now_ns)
 
-    def _compare(self, hello: HostVersions) -> None:
+    def _compare(self, sender: BrokerId, versions: HostVersions, now_ns: int) -> None:
         """Have everything flooded anew that a neighbour has heard less of, or otherwise."""
         for name, host in list(self._hosts.items()):
-            theirs, ours = hello.known.get(name, _NOTHING_HEARD), host.state()
+            theirs, ours = versions.known.get(name, _NOTHING_HEARD), host.state()
             if theirs[:2] < ours[:2] or (theirs[:2] == ours[:2] and theirs != ours):
-                self._refresh(Refresh(name, host.generation))
-        generation, sequence, _ = hello.known.get(self._broker, _NOTHING_HEARD)
+                self._refresh(Refresh(name, host.generation), now_ns)
+        generation, sequence, _ = versions.known.get(self._broker, _NOTHING_HEARD)
         if (generation, sequence) > self._own.heard:
-            self._renew(generation)
+            self._renew(generation, now_ns)
+        if sender in self._silent:  # its first word since this broker has started
+            self._silent.discard(sender)
+            for name, (generation, sequence, _) in versions.known.items():
+                if name != self._broker and (generation, sequence) != (0, 0):
+                    self._awaited[name] = max(1, generation, self._awaited.get(name, 0))
 
-    def _refresh(self, wish: Refresh, sender: BrokerId | None = None) -> None:
+    def _refresh(self, wish: Refresh, now_ns: int, sender: BrokerId | None = None) -> None:
         """Pass a wish on towards the host, or fulfil it.
 
         A broker that has lost its table knows no way to the host: there, wishes are flooded.
         """
         if wish.host == self._broker:
             if wish.generation >= self._own.generation:
-                self._renew(wish.generation)
+                self._renew(wish.generation, now_ns)
             return
         host = self._hosts.get(wish.host)
         if host is not None and host.generation > wish.generation:
@@ -178,15 +242,16 @@ class Flooding:
             self._wished[wish.host] = wish.generation
             way = self.next_hop(wish.host)
             if way is None:
-                self._flood(wish, Reason.SYNC, sender)
-            elif way in self._outbox.up:
-                self._outbox.send(way, wish, Reason.SYNC)
+                self._flood(wish, Reason.SYNC, now_ns, sender)
+            elif self._links[way].is_up:
+                self._outbox.send(way, wish, Reason.SYNC, now_ns)
 
-    def _renew(self, generation: int) -> None:
+    def _renew(self, generation: int, now_ns: int) -> None:
         """Flood all own subscriptions as a generation after `generation`."""
         self._own.generation = max(generation, self._own.generation) + 1
         subscriptions = tuple(self._own.subscriptions.values())
-        self._flood(HostState(self._broker, *self._own.heard, subscriptions), Reason.SYNC)
+        state = HostState(self._broker, *self._own.heard, subscriptions)
+        self._flood(state, Reason.SYNC, now_ns)
 
     def _host(self, name: BrokerId) -> _Host:
         host = self._hosts.get(name)
@@ -194,23 +259,23 @@ class Flooding:
             host = self._hosts[name] = _Host(name)
         return host
 
-    def _apply(self, host: _Host, change: Flooded) -> None:
+    def _apply(self, host: _Host, change: Flooded, now_ns: int) -> None:
         if change.added is not None:
-            self._add(host, change.added)
+            self._add(host, change.added, now_ns)
         if change.removed is not None:
-            self._remove(host, change.removed)
+            self._remove(host, change.removed, now_ns)
 
-    def _add(self, host: _Host, subscription: Subscription) -> None:
+    def _add(self, host: _Host, subscription: Subscription, now_ns: int) -> None:
         host.subscriptions[subscription.id] = subscription
         self._holders.setdefault(subscription.id, {})[host.name] = host
-        self._choose(subscription.id)
+        self._choose(subscription.id, now_ns)
 
-    def _remove(self, host: _Host, identity: str) -> None:
+    def _remove(self, host: _Host, identity: str, now_ns: int) -> None:
         if host.subscriptions.pop(identity, None) is not None:
             del self._holders[identity][host.name]
-            self._choose(identity)
+            self._choose(identity, now_ns)
 
-    def _choose(self, identity: str) -> None:
+    def _choose(self, identity: str, now_ns: int) -> None:
         """Put the newest news of a subscription into the table."""
         holders = self._holders[identity]
         if not holders:
@@ -220,64 +285,60 @@ class Flooding:
         newest = max(holders.values(), key=lambda h: (h.subscriptions[identity].epoch, h.name))
         subscription = newest.subscriptions[identity]
         last_hop = LOCAL if newest is self._own else newest.next_hop
-        self._table.put(Entry(subscription, last_hop, _NO_CLUSTERS, newest.name))
+        if self._table.put(Entry(subscription, last_hop, _NO_CLUSTERS, newest.name)):
+            self._outbox.add(Stored(identity, newest.name))
         if newest is not self._own and self._broker in holders:
             self._moved_away(identity)
-            self._change(removed=identity)
+            self._change(now_ns, removed=identity)
 
     def _flood(
-        self, message: Flooded | HostState | Refresh, reason: Reason, sender: BrokerId | None = None
+        self,
+        message: Flooded | HostState | Refresh,
+        reason: Reason,
+        now_ns: int,
+        sender: BrokerId | None = None,
     ) -> None:
-        for neighbour in self._neighbours:
-            if neighbour != sender and neighbour in self._outbox.up:
-                self._outbox.send(neighbour, message, reason)
+        for neighbour, status in self._links.items():
+            if status.is_up and forwards(is_first=True, is_way_back=neighbour == sender):
+                self._outbox.send(neighbour, message, reason, now_ns)
 
 
 class IdentifiedRouting:
-    """BID."""
+    """Matches at the publisher's host and at the targets; on the way it only splits."""
 
     def __init__(
         self,
-        broker: BrokerId,
+        own_bit: int,
         table: RoutingTable,
         outbox: Outbox,
         clients: LocalClients,
-        flooding: Flooding,
+        trees: Trees[BrokerId],
     ) -> None:
-        self._broker = broker
+        self._own_bit = own_bit
         self._table = table
         self._outbox = outbox
         self._clients = clients
-        self._flooding = flooding
+        self._trees = trees
 
-    def route(self, batch: Sequence[NotificationMessage], sender: BrokerId | None) -> None:
+    def route(
+        self, batch: Sequence[NotificationMessage], sender: BrokerId | None, now_ns: int
+    ) -> None:
         """Route notifications of a local publisher (`sender` None) or from a neighbour."""
         if sender is None:
-            attributes = [routed.notification.attributes for routed in batch]
-            targets = self._table.destinations(attributes)
+            attributes = [message.notification.attributes for message in batch]
             batch = [
-                NotificationMessage(routed.notification, bids=bids)
-                for routed, bids in zip(batch, targets, strict=True)
+                NotificationMessage(message.notification, bids=sum(hosts))
+                for message, hosts in zip(batch, self._table.destinations(attributes), strict=True)
             ]
             arrived: Sequence[NotificationMessage] = batch
         else:
-            arrived = [routed for routed in batch if self._broker in routed.bids]
+            arrived = [message for message in batch if message.bids & self._own_bit]
         if arrived:
-            attributes = [routed.notification.attributes for routed in arrived]
+            attributes = [message.notification.attributes for message in arrived]
             self._clients.deliver(arrived, self._table.local_matches(attributes))
-        for routed in batch:
-            self._split(routed)
-
-    def _split(self, routed: NotificationMessage) -> None:
-        by_next_hop: dict[BrokerId, list[BrokerId]] = {}
-        for bid in routed.bids:
-            if bid == self._broker:
-                continue
-            next_hop = self._flooding.next_hop(bid)
-            if next_hop is None:
-                self._outbox.counters.lost_without_route += 1
-            else:
-                by_next_hop.setdefault(next_hop, []).append(bid)
-        for next_hop, bids in by_next_hop.items():
-            copy = NotificationMessage(routed.notification, bids=tuple(bids))
-            self._outbox.send(next_hop, copy, Reason.MATCH)
+        for message in batch:
+            bids = message.bids & ~self._own_bit
+            self._outbox.counters.lost_without_route += (bids & ~self._trees.known).bit_count()
+            for way, part in self._trees.split(bids):
+                copy = NotificationMessage(message.notification, bids=part)
+                self._outbox.send(way, copy, Reason.MATCH, now_ns)

@@ -1,31 +1,34 @@
 """A broker: it is told what happened, and says what to do. It owns no queue, socket or clock.
 
 What the driver owes a broker:
+- it says the time of each call in nanoseconds, which never goes back. A driver that keeps no time
+  leaves it out: then no window of the link status ever ends;
 - it carries out the effects of one call before the next call, in their order;
 - a link delivers what was enqueued on it once and in order, as long as it is up;
 - `messages_left` for every message that leaves an output queue to go over its link, and
   `messages_dropped` for every one that a full queue has lost;
 - `link_down` when a link breaks: what is on its queue or under way is then thrown away by the
-  driver; `link_up` when it is back, at both ends, before anything arrives over it;
-- `window_elapsed` every `window_ms` milliseconds.
+  driver; `link_up` when it is back, at both ends, before anything arrives over it.
 """
 
 from collections.abc import Sequence
 from itertools import groupby
 
-from octopis.core.filters import Filter, parse_filter
+from octopis.core.filters import Filter
 from octopis.core.matching import BitsetIndex
 from octopis.core.model import BrokerId, Notification
-from octopis.core.routing.algorithms import Algorithm, build
-from octopis.core.routing.link_status import LinkStatusTable
-from octopis.core.routing.messages import Answer, Effect, Message, NotificationMessage, Subscription
+from octopis.core.routing.algorithms import Algorithm, strategy
+from octopis.core.routing.link_status import (
+    CONGESTION_THRESHOLD,
+    WINDOW_MS,
+    LinkStatus,
+    LinkStatusTable,
+)
+from octopis.core.routing.messages import Effect, Message, NotificationMessage, Subscription
 from octopis.core.routing.outbox import Counters, LocalClients, Outbox
 from octopis.core.routing.table import IndexFactory, RoutingTable
-from octopis.core.topology import SCOT
-from octopis.errors import InvalidFilter, InvalidSubscription
-
-CONGESTION_THRESHOLD = 10.0
-WINDOW_MS = 50
+from octopis.core.topology import SCOT, LinkKind
+from octopis.errors import InvalidSubscription
 
 
 class Broker:
@@ -38,6 +41,7 @@ class Broker:
         algorithm: Algorithm,
         *,
         congestion_threshold: float = CONGESTION_THRESHOLD,
+        window_ms: float = WINDOW_MS,
         links_up: bool = True,
         index: IndexFactory = BitsetIndex,
     ) -> None:
@@ -48,11 +52,22 @@ class Broker:
         """
         self.id = broker
         self.algorithm = algorithm
-        neighbours = scot.neighbours(broker)
-        self.link_status = LinkStatusTable(neighbours, congestion_threshold)
-        self._outbox = Outbox(neighbours if links_up else (), self.link_status)
+        self.link_status = LinkStatusTable(
+            (
+                neighbour,
+                LinkStatus(
+                    neighbour,
+                    is_icol=scot.link_kind(broker, neighbour) is LinkKind.ICOL,
+                    congestion_threshold=congestion_threshold,
+                    window_ns=round(window_ms * 1_000_000),
+                    is_up=links_up,
+                ),
+            )
+            for neighbour in scot.neighbours(broker)
+        )
+        self._outbox = Outbox(self.link_status)
         self._clients = LocalClients(self._outbox)
-        self._table, self._spreading, self._routing = build(
+        self._table, self._subscriptions, self._notifications, self.batch_max = strategy(
             algorithm, broker, scot, self.link_status, self._outbox, self._clients, index
         )
 
@@ -66,13 +81,35 @@ class Broker:
         """What the broker has done so far."""
         return self._outbox.counters
 
+    @property
+    def unheard(self) -> list[BrokerId]:
+        """Neighbours and hosts of which a broker that has just started must still hear.
+
+        As long as there are any, its table may lack subscriptions.
+        """
+        return sorted(self._subscriptions.unheard)
+
+    def speaks(self, message: Message) -> bool:
+        """Tell whether brokers say such a message to each other under this algorithm."""
+        return isinstance(message, (NotificationMessage, *self._subscriptions.speaks))
+
+    def batch_size(self, messages: Sequence[Message]) -> int:
+        """Return how many of these messages of a neighbour to tell the broker at once.
+
+        `batch_max` is the same for publications: what is planned by the length of queues must
+        have a chance to leave them.
+        """
+        if any(isinstance(message, NotificationMessage) and message.cbv_p for message in messages):
+            return self.batch_max
+        return len(messages)
+
     def client_subscribes(
         self,
         client: str,
-        request: int,
         subscription: str,
-        filter_: Filter | str,
+        filter_: Filter,
         epoch: int | None = None,
+        now_ns: int = 0,
     ) -> list[Effect]:
         """Subscribe a client; asking again for the same under one id changes nothing.
 
@@ -80,106 +117,86 @@ class Broker:
         subscription follows it here. Only the client knows the order of its moves: where it may
         move again before all brokers have heard of the last move, or to a broker that was
         restarted, it must number them by a rising `epoch`. Without one, the broker takes the
-        number after the last that it has heard of.
+        number after the last that it has heard of. Raises InvalidSubscription.
         """
-        try:
-            self._subscribe(client, subscription, filter_, epoch)
-        except (InvalidFilter, InvalidSubscription) as error:
-            return self._answered(client, request, error)
-        return self._answered(client, request)
-
-    def client_unsubscribes(self, client: str, request: int, subscription: str) -> list[Effect]:
-        """End a client's subscription."""
-        if self._clients.owner(subscription) != client:
-            reason = f"there is no subscription {subscription!r} to end"
-            return self._answered(client, request, InvalidSubscription(reason, subscription))
-        self._end(subscription)
-        return self._answered(client, request)
-
-    def client_publishes(
-        self, client: str, request: int, notifications: Sequence[Notification]
-    ) -> list[Effect]:
-        """Route notifications of a client, which have been checked."""
-        self._routing.route(
-            [NotificationMessage(notification) for notification in notifications], None
-        )
-        return self._answered(client, request)
-
-    def client_leaves(self, client: str) -> list[Effect]:
-        """End all subscriptions of a client."""
-        for subscription in self._clients.subscriptions(client):
-            self._end(subscription)
-        return self._outbox.take()
-
-    def messages_arrived(self, link: BrokerId, messages: Sequence[Message]) -> list[Effect]:
-        """Take in messages of a neighbour; notifications that stand together are matched so."""
-        for is_routed, run in groupby(
-            messages, lambda message: isinstance(message, NotificationMessage)
-        ):
-            if is_routed:
-                self._routing.route(list(run), link)  # type: ignore[arg-type]  # as grouped
-            else:
-                for message in run:
-                    self._spreading.receive(link, message)
-        return self._outbox.take()
-
-    def messages_left(self, link: BrokerId, count: int = 1) -> list[Effect]:
-        """Count messages that left the output queue of a link."""
-        self.link_status.left(link, count)
-        return []
-
-    def messages_dropped(self, link: BrokerId, count: int = 1) -> list[Effect]:
-        """Count messages that were on the output queue of a link and were dropped there."""
-        self.link_status.dropped(link, count)
-        return []
-
-    def window_elapsed(self) -> list[Effect]:
-        """Close the window over which queues are watched."""
-        self.link_status.window_elapsed()
-        return []
-
-    def link_up(self, link: BrokerId) -> list[Effect]:
-        """Bring a neighbour up to date after their link has come up."""
-        if link not in self._outbox.up:
-            self._outbox.up.add(link)
-            self._spreading.link_up(link)
-        return self._outbox.take()
-
-    def link_down(self, link: BrokerId) -> list[Effect]:
-        """Stop using a link; its queue is gone."""
-        self._outbox.up.discard(link)
-        self.link_status.reset(link)
-        return []
-
-    def _subscribe(
-        self, client: str, identity: str, filter_: Filter | str, epoch: int | None
-    ) -> None:
-        if isinstance(filter_, str):
-            filter_ = parse_filter(filter_)
-        known = self._table.get(identity)
+        known = self._table.get(subscription)
         if known is not None and known.subscription.filter != filter_:
-            reason = f"the subscription {identity!r} asks for something else already"
-            raise InvalidSubscription(reason, identity)
-        owner = self._clients.owner(identity)
+            reason = f"the subscription {subscription!r} asks for something else already"
+            raise InvalidSubscription(reason, subscription)
+        owner = self._clients.owner(subscription)
         if owner is not None and owner != client:
-            raise InvalidSubscription(f"the subscription {identity!r} is another's", identity)
+            reason = f"the subscription {subscription!r} is another's"
+            raise InvalidSubscription(reason, subscription)
         newest = -1 if known is None else known.subscription.epoch
         if epoch is None:
             epoch = newest + (owner is None)
         if owner is None and known is not None and epoch <= newest:
-            reason = f"the subscription {identity!r} has moved on to {known.host}"
-            raise InvalidSubscription(reason, identity)
+            reason = f"the subscription {subscription!r} has moved on to {known.host}"
+            raise InvalidSubscription(reason, subscription)
         if epoch > newest:
             if owner is None:
-                self._clients.hold(client, identity)
-            self._spreading.subscribe(Subscription(identity, filter_, epoch))
-
-    def _end(self, subscription: str) -> None:
-        self._clients.release(subscription)
-        self._spreading.unsubscribe(subscription)
-
-    def _answered(
-        self, client: str, request: int, error: InvalidFilter | InvalidSubscription | None = None
-    ) -> list[Effect]:
-        self._outbox.answer(Answer(client, request, error))
+                self._clients.hold(client, subscription)
+            self._subscriptions.subscribe(Subscription(subscription, filter_, epoch), now_ns)
         return self._outbox.take()
+
+    def client_unsubscribes(self, client: str, subscription: str, now_ns: int = 0) -> list[Effect]:
+        """End a client's subscription. Raises InvalidSubscription where it has none such."""
+        if self._clients.owner(subscription) != client:
+            reason = f"there is no subscription {subscription!r} to end"
+            raise InvalidSubscription(reason, subscription)
+        self._end(subscription, now_ns)
+        return self._outbox.take()
+
+    def client_publishes(
+        self, notifications: Sequence[Notification], now_ns: int = 0
+    ) -> list[Effect]:
+        """Route notifications of local clients, which have been checked."""
+        batch = [NotificationMessage(notification) for notification in notifications]
+        self._notifications.route(batch, None, now_ns)
+        return self._outbox.take()
+
+    def client_leaves(self, client: str, now_ns: int = 0) -> list[Effect]:
+        """End all subscriptions of a client."""
+        for subscription in self._clients.subscriptions(client):
+            self._end(subscription, now_ns)
+        return self._outbox.take()
+
+    def messages_arrived(
+        self, link: BrokerId, messages: Sequence[Message], now_ns: int = 0
+    ) -> list[Effect]:
+        """Take in messages of a neighbour; notifications that stand together are matched so."""
+        for is_notification, run in groupby(messages, _is_notification):
+            if is_notification:
+                self._notifications.route(list(run), link, now_ns)  # type: ignore[arg-type]
+            else:
+                for message in run:
+                    self._subscriptions.receive(link, message, now_ns)
+        return self._outbox.take()
+
+    def messages_left(self, link: BrokerId, count: int = 1, now_ns: int = 0) -> None:
+        """Count messages that left the output queue of a link."""
+        self.link_status[link].left(now_ns, count)
+
+    def messages_dropped(self, link: BrokerId, count: int = 1, now_ns: int = 0) -> None:
+        """Count messages that were on the output queue of a link and were dropped there."""
+        self.link_status[link].dropped(now_ns, count)
+
+    def link_up(self, link: BrokerId, now_ns: int = 0) -> list[Effect]:
+        """Bring a neighbour up to date after their link has come up."""
+        status = self.link_status[link]
+        if not status.is_up:
+            status.is_up = True
+            self._subscriptions.link_up(link, now_ns)
+        return self._outbox.take()
+
+    def link_down(self, link: BrokerId) -> None:
+        """Stop using a link; its queue is gone."""
+        self.link_status[link].go_down()
+
+    def _end(self, subscription: str, now_ns: int) -> None:
+        self._clients.release(subscription)
+        self._subscriptions.unsubscribe(subscription, now_ns)
+
+
+def _is_notification(message: Message) -> bool:
+    return isinstance(message, NotificationMessage)

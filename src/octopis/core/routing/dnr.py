@@ -9,23 +9,20 @@ Every pending cluster is held by exactly one copy. A copy that crosses an iCOL l
 bit of the cluster that it enters; one that stays in its cluster moves away from where it entered
 the tree. So (pending clusters, depth left) falls with every hop: no loops and no duplicates.
 
-The cases of dynamic routing, as one table that the code and the documentation read.
-
-A notification has target iCOLs (some may be overloaded) and target aCOLs. Each row says when it
-applies and which copy carries CBV_p, the clusters that were left out because of overload. Rows are
-tried from the top; None means that it does not matter.
-
-The choice that dynamic routing makes for one notification: which copy carries CBV_p.
+The rule is `targets` and then `plan`, over bit vectors and the states of links. Its cases stand in
+one table, CASES, that `plan`, the command `octopis route cases` and the documentation read.
 """
 
-from collections.abc import Container, Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
 from math import inf
+from typing import NamedTuple
 
 from octopis.core.model import BrokerId, ClusterBitVector
-from octopis.core.routing.link_status import LinkStatusTable, PlannedQueue, least_loaded
+from octopis.core.routing.link_status import LinkStatus, LinkStatusTable, least_loaded
 from octopis.core.routing.messages import NotificationMessage, Reason
 from octopis.core.routing.outbox import LocalClients, Outbox
 from octopis.core.routing.snr import StaticRouting
@@ -43,7 +40,10 @@ class Carrier(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One row: when it applies, which copy carries CBV_p, and the reason that it is given."""
+    """When it applies, which copy carries CBV_p, and the reason that it is given.
+
+    Rows of the table are tried from the top; None means that it does not matter.
+    """
 
     name: str
     overloaded_icol: bool | None
@@ -80,122 +80,119 @@ def case_for(*, overloaded_icol: bool, free_icol: bool, free_acol: bool) -> Case
     return _CASE_FOR[overloaded_icol, free_icol, free_acol]
 
 
-Queues = list[PlannedQueue]
+class Plan(NamedTuple):
+    """What becomes of one notification: the links that get a copy, and what one copy carries."""
+
+    case: Case
+    plain: list[LinkStatus]
+    """Links whose copies carry nothing."""
+    carrier: LinkStatus | None
+    """The link whose copy carries `cbv_p`; none where no target iCOL is overloaded."""
+    cbv_p: int
 
 
-def split(icols: Queues) -> tuple[Queues, Queues]:
-    """Return the queues of the free target iCOLs, and those of the overloaded ones."""
-    free: Queues = []
-    overloaded: Queues = []
-    for queue in icols:
-        (overloaded if queue.length > queue.longest_uncongested else free).append(queue)
-    return free, overloaded
+def targets(
+    matching: Iterable[LinkStatus], cbv_p: int, icols: Iterable[LinkStatus]
+) -> tuple[list[LinkStatus], list[LinkStatus]]:
+    """Return the target aCOLs and the target iCOLs of a notification.
 
-
-def choose(
-    acols: Queues, free: Queues, overloaded: Queues, up: Container[BrokerId]
-) -> tuple[Case, PlannedQueue]:
-    """Return the case, and the queue whose copy carries the pending clusters.
-
-    `acols` are the target aCOLs, `free` and `overloaded` (one or more) the target iCOLs, `up` the
-    links that are up.
+    `matching` are the links that SNR would take, `icols` all iCOLs of the broker: away from the
+    publisher's host SNR takes none of these, and exactly those that CBV_p names are targets.
     """
+    within: list[LinkStatus] = []
+    across: list[LinkStatus] = []
+    for status in matching:
+        (across if status.is_icol else within).append(status)
+    if cbv_p:
+        across += [status for status in icols if cbv_p >> status.link.cluster & 1]
+    return within, across
+
+
+def plan(acols: list[LinkStatus], icols: list[LinkStatus], now_ns: int) -> Plan:
+    """Decide which links get a copy, and which copy carries the clusters that were left out."""
+    free: list[LinkStatus] = []
+    overloaded: list[LinkStatus] = []
+    for status in icols:
+        status.roll(now_ns)
+        (overloaded if status.is_overloaded else free).append(status)
+    if not overloaded:
+        return Plan(CASES[0], acols + free, None, 0)
     # A link that is down has an empty queue, but would lose the other clusters, too.
-    free = [queue for queue in free if queue.link in up]
-    # Which aCOL is the least loaded matters only where no iCOL is free.
-    acols = [] if free else [queue for queue in acols if queue.link in up]
-    acol = least_loaded(acols) if acols else None
-    free_acol = acol is not None and not acol.is_congested()
-    case = case_for(overloaded_icol=True, free_icol=bool(free), free_acol=free_acol)
-    if case.carrier is Carrier.FREE_ACOL:
-        assert acol is not None
-        return case, acol
-    return case, least_loaded(free if case.carrier is Carrier.FREE_ICOL else overloaded)
-
-
-def left_out(overloaded: Queues, carrier: PlannedQueue) -> ClusterBitVector:
-    """Return CBV_p: the clusters behind the overloaded iCOLs, but for that of the carrier."""
-    pending = 0
-    for queue in overloaded:
-        if queue is not carrier:
-            pending |= 1 << queue.link.cluster
-    return ClusterBitVector(pending)
+    free_up = [status for status in free if status.is_up]
+    acol = None
+    if not free_up:  # only then the aCOLs matter
+        acols_up = [status for status in acols if status.is_up]
+        for status in acols_up:
+            status.roll(now_ns)
+        acol = least_loaded(acols_up) if acols_up else None
+    free_acol = acol is not None and not acol.is_overloaded
+    case = case_for(overloaded_icol=True, free_icol=bool(free_up), free_acol=free_acol)
+    if case.carrier is Carrier.FREE_ACOL and acol is not None:
+        carrier = acol
+    else:
+        carrier = least_loaded(free_up if case.carrier is Carrier.FREE_ICOL else overloaded)
+    cbv_p = 0
+    for status in overloaded:
+        if status is not carrier:
+            cbv_p |= 1 << status.link.cluster
+    plain = [status for status in (*acols, *free) if status is not carrier]
+    return Plan(case, plain, carrier, cbv_p)
 
 
 class DynamicRouting:
-    """DNR."""
+    """Plans every notification by the state of the links; where all have room, it is SNR."""
 
     def __init__(
-        self,
-        broker: BrokerId,
-        table: RoutingTable,
-        outbox: Outbox,
-        clients: LocalClients,
-        link_status: LinkStatusTable,
+        self, links: LinkStatusTable, table: RoutingTable, outbox: Outbox, clients: LocalClients
     ) -> None:
-        self._broker = broker
-        self._static = StaticRouting(broker, table, outbox, clients)
+        self._static = StaticRouting(links, table, outbox, clients)
+        self._links = links
+        self._icols = [status for status in links.values() if status.is_icol]
         self._table = table
         self._outbox = outbox
         self._clients = clients
-        self._link_status = link_status
 
-    def route(self, batch: Sequence[NotificationMessage], sender: BrokerId | None) -> None:
-        """Route notifications of a local publisher (`sender` None) or from a neighbour."""
-        if not any(routed.cbv_p for routed in batch) and (
-            sender is not None or self._icols_have_room(len(batch))
-        ):
-            self._static.route(batch, sender)  # no iCOL is or can become overloaded meanwhile
-            return
-        attributes = [routed.notification.attributes for routed in batch]
-        self._clients.deliver(batch, self._table.local_matches(attributes))
-        queues = {link: self._planned_queue(link) for link in self._link_status.statuses}
-        region, cluster = self._broker
-        for routed, links in zip(batch, self._table.destinations(attributes), strict=True):
-            acols: Queues = []
-            icols = [queues[BrokerId(region, pending)] for pending in routed.cbv_p]
-            for link in links:
-                if link.cluster == cluster:
-                    if link != sender:
-                        acols.append(queues[link])
-                elif sender is None:
-                    icols.append(queues[link])
-            self._plan(routed, acols, icols, Reason.PENDING if sender else Reason.MATCH)
-        for link, queue in queues.items():
-            self._outbox.send_all(link, queue.messages, queue.reasons)
+    @property
+    def batch_max(self) -> int:
+        """A batch is on its queues before any of it leaves: a larger one would look congested."""
+        room = min((status.congestion_threshold for status in self._icols), default=inf)
+        return max(1, int(min(room, sys.maxsize)))
 
-    def _planned_queue(self, link: BrokerId) -> PlannedQueue:
-        # What goes onto a link that is down is lost at once, so its queue never fills.
-        is_up = link in self._outbox.up
-        longest = self._link_status.longest_uncongested(link) if is_up else inf
-        return PlannedQueue(link, self._link_status[link].queue_length, longest)
-
-    def _icols_have_room(self, count: int) -> bool:
-        return all(
-            status.queue_length + count <= self._link_status.longest_uncongested(link)
-            for link, status in self._link_status.statuses.items()
-            if link.cluster != self._broker.cluster
-        )
-
-    def _plan(
-        self, routed: NotificationMessage, acols: Queues, icols: Queues, why_icol: Reason
+    def route(
+        self, batch: Sequence[NotificationMessage], sender: BrokerId | None, now_ns: int
     ) -> None:
-        """Put the copies of one notification on their queues; one of them may carry CBV_p."""
-        plain = NotificationMessage(routed.notification) if routed.cbv_p else routed
-        free, overloaded = split(icols)
-        carrier = None
-        if overloaded:
-            case, carrier = choose(acols, free, overloaded, self._outbox.up)
-            counts = self._outbox.counters.cases
-            counts[case.name] = counts.get(case.name, 0) + 1
-        for queue in acols:
-            if queue is not carrier:
-                queue.add(plain, Reason.MATCH)
-        for queue in free:
-            if queue is not carrier:
-                queue.add(plain, why_icol)
-        if carrier is not None:
-            pending = left_out(overloaded, carrier)
-            carrier.add(
-                NotificationMessage(routed.notification, pending) if pending else plain, case.reason
-            )
+        """Route notifications of a local publisher (`sender` None) or from a neighbour."""
+        if not any(message.cbv_p for message in batch) and (
+            sender is not None or self._icols_have_room(len(batch), now_ns)
+        ):
+            self._static.route(batch, sender, now_ns)  # no iCOL is or can become overloaded
+            return
+        attributes = [message.notification.attributes for message in batch]
+        self._clients.deliver(batch, self._table.local_matches(attributes))
+        ways, statuses = self._static.ways[sender], self._links
+        for message, links in zip(batch, self._table.destinations(attributes), strict=True):
+            matching = [statuses[link] for link in links if link in ways]
+            acols, icols = targets(matching, message.cbv_p, self._icols)
+            self._send(message, plan(acols, icols, now_ns), sender is None, now_ns)
+
+    def _icols_have_room(self, count: int, now_ns: int) -> bool:
+        for status in self._icols:
+            status.roll(now_ns)
+            if status.is_up and status.queue_length + count > status.longest_uncongested:
+                return False
+        return True
+
+    def _send(
+        self, message: NotificationMessage, planned: Plan, from_client: bool, now_ns: int
+    ) -> None:
+        """Put the copies of one notification on their queues, as planned."""
+        send = self._outbox.send
+        plain = NotificationMessage(message.notification) if message.cbv_p else message
+        why_icol = Reason.MATCH if from_client else Reason.PENDING
+        for status in planned.plain:
+            send(status.link, plain, why_icol if status.is_icol else Reason.MATCH, now_ns)
+        if planned.carrier is not None:
+            self._outbox.counters.count_case(planned.case.name)
+            cbv_p = ClusterBitVector(planned.cbv_p)
+            copy = NotificationMessage(message.notification, cbv_p) if cbv_p else plain
+            send(planned.carrier.link, copy, planned.case.reason, now_ns)

@@ -1,122 +1,148 @@
-"""An output queue as it will be, while a broker plans the copies of a batch.
+"""The Link Status Table: how full each output queue is, and whether it is congested (Eq. 3).
 
-Nothing leaves a queue while a broker decides, so counting its own copies is enough to know each
-queue's length "now", and all copies for a link can be handed over at once.
+A queue is congested, and its link overloaded, when
 
-The Link Status Table: how full each output queue is, and whether it is congested (Eq. 3).
+    queue_length * (1 + Q_in) / (1 + Q_out) > tau
+
+where Q_in and Q_out count what entered and left the queue in the last finished window of t_w. What
+a full queue drops did not go over the link: it shortens the queue and is no part of Q_out.
+
+Nothing has to happen when a window ends. A status is rolled forward by the time of whatever is said
+or asked next; after a window in which nothing happened, both counts are zero. A driver in virtual
+time knows in advance when the next message leaves, and may say so (`leaves_at`): it is counted
+when its time has come.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import inf
 
 from octopis.core.model import BrokerId
-from octopis.core.routing.messages import Message, Reason
+
+CONGESTION_THRESHOLD = 10.0
+WINDOW_MS = 50
+
+NEVER = 1 << 62
 
 
-@dataclass(slots=True)
 class LinkStatus:
-    """One output queue. `q_in` and `q_out` are counts of the last finished window."""
+    """One link and its output queue: all that a routing rule may know of it."""
 
-    queue_length: int = 0
-    q_in: int = 0
-    q_out: int = 0
-    entering: int = 0
-    leaving: int = 0
+    __slots__ = (
+        "_window",
+        "_window_ns",
+        "congestion_threshold",
+        "entering",
+        "is_icol",
+        "is_up",
+        "leaves_at",
+        "leaving",
+        "link",
+        "longest_uncongested",
+        "q_in",
+        "q_out",
+        "queue_length",
+    )
+
+    def __init__(
+        self,
+        link: BrokerId,
+        *,
+        is_icol: bool,
+        congestion_threshold: float = CONGESTION_THRESHOLD,
+        window_ns: int = WINDOW_MS * 1_000_000,
+        is_up: bool = True,
+    ) -> None:
+        self.link = link
+        self.is_icol = is_icol
+        self.is_up = is_up
+        self.congestion_threshold = congestion_threshold
+        self._window_ns = window_ns
+        self._window = 0
+        self.leaves_at = NEVER
+        self.queue_length = self.entering = self.leaving = 0
+        self.finish_window(0, 0)
 
     @property
     def congestion_element(self) -> float:
-        """Above 1 the queue grew in the last window, below 1 it shrank."""
+        """Above 1 the queue grew in the last finished window, below 1 it shrank."""
         return (1 + self.q_in) / (1 + self.q_out)
 
+    @property
+    def is_overloaded(self) -> bool:
+        """Whether the queue is congested, as far as the status was rolled.
 
-class LinkStatusTable:
-    """The status of every link of a broker, counted from what the broker is told.
+        What goes onto a link that is down is lost at once, so its queue never fills.
+        """
+        return self.is_up and self.queue_length > self.longest_uncongested
 
-    A queue is congested, and its link overloaded, when
-    queue_length * congestion_element > congestion_threshold (tau).
-    """
+    def roll(self, now_ns: int) -> None:
+        """Count all that has happened until now. Time never goes back."""
+        if self.leaves_at <= now_ns:
+            left_at, self.leaves_at = self.leaves_at, NEVER
+            self.left(left_at)
+        window = now_ns // self._window_ns
+        if window > self._window:
+            if window == self._window + 1:
+                self.finish_window(self.entering, self.leaving)
+            else:
+                self.finish_window(0, 0)
+            self.entering = self.leaving = 0
+            self._window = window
 
-    def __init__(self, links: Iterable[BrokerId], congestion_threshold: float) -> None:
-        self.congestion_threshold = congestion_threshold
-        self.statuses = {link: LinkStatus() for link in links}
+    def finish_window(self, q_in: int, q_out: int) -> None:
+        """Take these as the counts of the last finished window."""
+        self.q_in = q_in
+        self.q_out = q_out
+        # Floor division is exact, so this is Eq. 3 for whole messages, to the last one.
+        longest = self.congestion_threshold * (1 + q_out) // (1 + q_in)
+        # Infinity // anything is no number: without a threshold nothing is congested.
+        self.longest_uncongested = longest if longest == longest else inf  # noqa: PLR0124
 
-    def __getitem__(self, link: BrokerId) -> LinkStatus:
-        return self.statuses[link]
+    def entered(self, now_ns: int, count: int = 1) -> None:
+        """Count messages that were put on the queue."""
+        self.roll(now_ns)
+        self.queue_length += count
+        self.entering += count
 
-    def is_overloaded(self, link: BrokerId) -> bool:
-        """Tell whether the link's output queue is congested now."""
-        return self.statuses[link].queue_length > self.longest_uncongested(link)
+    def left(self, now_ns: int, count: int = 1) -> None:
+        """Count messages that went from the queue over the link."""
+        self.roll(now_ns)
+        assert self.queue_length >= count, f"more messages left towards {self.link} than entered"
+        self.queue_length -= count
+        self.leaving += count
 
-    def longest_uncongested(self, link: BrokerId) -> float:
-        """Return how long the link's queue may be, as this window stands, without congestion."""
-        status = self.statuses[link]
-        return longest_uncongested(self.congestion_threshold, status.q_in, status.q_out)
-
-    def entered(self, link: BrokerId, count: int = 1) -> None:
-        """Count messages that were put on the link's queue."""
-        status = self.statuses[link]
-        status.queue_length += count
-        status.entering += count
-
-    def left(self, link: BrokerId, count: int = 1) -> None:
-        """Count messages that left the link's queue."""
-        status = self.statuses[link]
-        assert status.queue_length >= count, f"more messages left {link} than entered"
-        status.queue_length -= count
-        status.leaving += count
-
-    def dropped(self, link: BrokerId, count: int) -> None:
+    def dropped(self, now_ns: int, count: int = 1) -> None:
         """Count messages that a full queue has lost: they did not go over the link."""
-        status = self.statuses[link]
-        assert status.queue_length >= count, f"more messages of {link} were dropped than entered"
-        status.queue_length -= count
+        self.roll(now_ns)
+        assert self.queue_length >= count, f"more towards {self.link} was dropped than entered"
+        self.queue_length -= count
 
-    def window_elapsed(self) -> None:
-        """Make the running counts those of the last finished window."""
-        for status in self.statuses.values():
-            status.q_in, status.q_out = status.entering, status.leaving
-            status.entering = status.leaving = 0
-
-    def reset(self, link: BrokerId) -> None:
-        """Forget a link whose queue was thrown away, because the link went down."""
-        self.statuses[link] = LinkStatus()
+    def go_down(self) -> None:
+        """The link is down, and its queue was thrown away."""
+        self.is_up = False
+        self.leaves_at = NEVER
+        self.queue_length = self.entering = self.leaving = 0
+        self.finish_window(0, 0)
 
 
-def longest_uncongested(congestion_threshold: float, q_in: int, q_out: int) -> float:
-    """Return how long a queue may be without congestion, after a window with these counts."""
-    # Floor division is exact, so this is Eq. 3 for whole messages, to the last one.
-    longest = congestion_threshold * (1 + q_out) // (1 + q_in)
-    return longest if longest == longest else inf  # noqa: PLR0124 - no threshold, no congestion
+class LinkStatusTable(dict[BrokerId, LinkStatus]):
+    """The status of every link of a broker, by the neighbour at its other end."""
+
+    def roll(self, now_ns: int) -> None:
+        """Bring every status up to date."""
+        for status in self.values():
+            status.roll(now_ns)
+
+    @property
+    def up(self) -> set[BrokerId]:
+        """The neighbours whose links are up."""
+        return {link for link, status in self.items() if status.is_up}
 
 
-class PlannedQueue:
-    """The output queue of a link, with the copies planned so far."""
-
-    __slots__ = ("length", "link", "longest_uncongested", "messages", "reasons")
-
-    def __init__(self, link: BrokerId, length: int, longest_uncongested: float) -> None:
-        self.link = link
-        self.length = length
-        self.longest_uncongested = longest_uncongested
-        self.messages: list[Message] = []
-        self.reasons: list[Reason] = []
-
-    def add(self, message: Message, reason: Reason) -> None:
-        """Plan a copy."""
-        self.length += 1
-        self.messages.append(message)
-        self.reasons.append(reason)
-
-    def is_congested(self) -> bool:
-        """Tell whether the queue is congested with what is planned."""
-        return self.length > self.longest_uncongested
-
-
-def least_loaded(queues: Iterable[PlannedQueue]) -> PlannedQueue:
+def least_loaded(links: Iterable[LinkStatus]) -> LinkStatus:
     """Return the shortest queue; of equals that of the lowest cluster, then region: runs repeat."""
-    return min(queues, key=_load)
+    return min(links, key=_load)
 
 
-def _load(queue: PlannedQueue) -> tuple[int, int, str]:
-    return queue.length, queue.link.cluster, queue.link.region
+def _load(status: LinkStatus) -> tuple[int, int, str]:
+    return status.queue_length, status.link.cluster, status.link.region

@@ -1,8 +1,6 @@
-"""What a broker asks its driver to do.
+"""What brokers send each other, why, and what a broker asks its driver to do.
 
-Why a message goes onto a link: for traces, explanations and people.
-
-What brokers send each other. Messages never change; a copy is a new value.
+Messages never change: a copy for another destination is a new value that shares the payload.
 """
 
 from enum import Enum
@@ -11,7 +9,6 @@ import msgspec
 
 from octopis.core.filters import Filter
 from octopis.core.model import BrokerId, ClusterBitVector, Notification
-from octopis.errors import OctopisError
 
 
 class Reason(Enum):
@@ -83,12 +80,13 @@ class NotificationMessage(msgspec.Struct, frozen=True, gc=False):
     """A notification on its way.
 
     `cbv_p` names the clusters that this copy still has to reach (dynamic routing); `bids` the
-    brokers that it still has to reach (identification-based routing). Mostly both are empty.
+    brokers (identification-based routing): bit i is the broker at place i of the overlay. Mostly
+    both are empty.
     """
 
     notification: Notification
     cbv_p: ClusterBitVector = NO_CLUSTERS
-    bids: tuple[BrokerId, ...] = ()
+    bids: int = 0
 
 
 class Flooded(msgspec.Struct, frozen=True):
@@ -136,7 +134,7 @@ Message = SubscriptionMessage | SyncMessage | NotificationMessage
 
 
 class Enqueue(msgspec.Struct, frozen=True):
-    """Put these messages, in this order, on the output queue of the link to `link`."""
+    """Put these messages, in this order, on the output queue towards the neighbour `link`."""
 
     link: BrokerId
     messages: list[Message]
@@ -151,12 +149,11 @@ class Deliver(msgspec.Struct, frozen=True, gc=False):
     subscriptions: list[str]
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """Tell a client how its request went: accepted, or refused because of `error`."""
+class Stored(msgspec.Struct, frozen=True):
+    """Know that the table has an entry for a subscription that it had none for."""
 
-    client: str
-    request: int
-    error: OctopisError | None = None
+    subscription: str
+    host: BrokerId
 
 
-Effect = Enqueue | Deliver | Answer
+Effect = Enqueue | Deliver | Stored

@@ -1,9 +1,6 @@
-"""The broker's own clients and their subscriptions.
+"""What a broker has decided to do and its driver has still to carry out; and its own clients."""
 
-What a broker has decided to do and its driver has still to carry out.
-"""
-
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from octopis.core.model import BrokerId, Notification
@@ -31,25 +28,31 @@ class Counters:
     lost_without_route: int = 0
     cases: dict[str, int] = field(default_factory=dict)
 
+    def count_case(self, name: str) -> None:
+        """Count a case of dynamic routing."""
+        self.cases[name] = self.cases.get(name, 0) + 1
+
 
 class Outbox:
     """Collects effects; every message that goes out passes here and is counted once."""
 
-    def __init__(self, links: Iterable[BrokerId], link_status: LinkStatusTable) -> None:
+    def __init__(self, links: LinkStatusTable) -> None:
         self.counters = Counters()
-        self.up = set(links)
-        self._link_status = link_status
+        self._links = links
         self._queued: dict[BrokerId, Enqueue] = {}
         self._others: list[Effect] = []
 
-    def send(self, link: BrokerId, message: Message, reason: Reason) -> None:
+    def is_up(self, link: BrokerId) -> bool:
+        """Tell whether a link is up."""
+        return self._links[link].is_up
+
+    def send(self, link: BrokerId, message: Message, reason: Reason, now_ns: int) -> None:
         """Put a message on a link's queue. On a link that is down it is lost, and counted."""
-        if link not in self.up:
+        status = self._links[link]
+        if not status.is_up:
             self.counters.lost_on_down_links += 1
             return
-        status = self._link_status.statuses[link]
-        status.queue_length += 1
-        status.entering += 1
+        status.entered(now_ns)
         if reason is Reason.SUBSCRIPTION:
             self.counters.subscription_ims += 1
         elif reason is Reason.SYNC:
@@ -64,16 +67,14 @@ class Outbox:
             queued.reasons.append(reason)
 
     def send_all(
-        self, link: BrokerId, copies: Sequence[Message], reasons: Sequence[Reason]
+        self, link: BrokerId, copies: Sequence[Message], reasons: Sequence[Reason], now_ns: int
     ) -> None:
         """Put copies of notifications on a link's queue, each for its reason."""
-        count = len(copies)
-        if not count:
-            return
-        if link not in self.up:
+        status, count = self._links[link], len(copies)
+        if not status.is_up:
             self.counters.lost_on_down_links += count
             return
-        self._link_status.entered(link, count)
+        status.entered(now_ns, count)
         self.counters.notification_ims += count
         queued = self._queued.get(link)
         if queued is None:
@@ -81,14 +82,14 @@ class Outbox:
         queued.messages.extend(copies)
         queued.reasons.extend(reasons)
 
+    def add(self, effect: Effect) -> None:
+        """Have the driver do something that is not about a link."""
+        self._others.append(effect)
+
     def deliver(self, client: str, notification: Notification, subscriptions: list[str]) -> None:
         """Give a notification to a local client."""
         self.counters.deliveries += len(subscriptions)
         self._others.append(Deliver(client, notification, subscriptions))
-
-    def answer(self, effect: Effect) -> None:
-        """Answer a local client."""
-        self._others.append(effect)
 
     def take(self) -> list[Effect]:
         """Return everything collected so far, and start anew."""
@@ -130,15 +131,15 @@ class LocalClients:
     def deliver(self, batch: Sequence[NotificationMessage], matches: list[list[str]]) -> None:
         """Deliver each notification once to every client with a matching subscription."""
         owners = self._owners
-        for routed, subscriptions in zip(batch, matches, strict=True):
+        for message, subscriptions in zip(batch, matches, strict=True):
             if not subscriptions:
                 continue
             clients = list(map(owners.__getitem__, subscriptions))
             if clients.count(clients[0]) == len(clients):  # mostly so, and quick
-                self._outbox.deliver(clients[0], routed.notification, subscriptions)
+                self._outbox.deliver(clients[0], message.notification, subscriptions)
                 continue
             by_client: dict[str, list[str]] = {}
             for client, subscription in zip(clients, subscriptions, strict=True):
                 by_client.setdefault(client, []).append(subscription)
             for client, held in by_client.items():
-                self._outbox.deliver(client, routed.notification, held)
+                self._outbox.deliver(client, message.notification, held)

@@ -11,17 +11,20 @@ never back, so a primary neighbour after a secondary one would get the wrong sta
 state is derived from CBV_s, and the message is the same for everybody.
 
 One rule covers new links, cut links and restarts: what a broker must tell a neighbour follows
-from its own table alone (`_told`), and the neighbour keeps what it was told in `_heard`, link by
-link. A change is told as a difference; a link that comes up starts with the whole (TableSnapshot).
-So both ends agree as soon as the link has carried everything, whatever happened before.
+from its own table alone (`_news_for`), and the neighbour keeps what it has heard link by link
+(`_heard`). A change is told as a difference; a link that comes up starts with the whole
+(TableSnapshot). So both ends agree as soon as the link has carried everything, whatever happened
+before.
 """
 
 from collections.abc import Callable
 
 from octopis.core.model import BrokerId, ClusterBitVector
+from octopis.core.routing.link_status import LinkStatusTable
 from octopis.core.routing.messages import (
     Message,
     Reason,
+    Stored,
     Subscribe,
     Subscription,
     TableSnapshot,
@@ -29,67 +32,80 @@ from octopis.core.routing.messages import (
 )
 from octopis.core.routing.outbox import Outbox
 from octopis.core.routing.table import LOCAL, Entry, RoutingTable
-from octopis.core.topology import SCOT, LinkKind
+
+
+def forwards(*, is_primary: bool, is_way_back: bool) -> bool:
+    """Tell whether a subscription goes onto a link.
+
+    `is_primary`: it is at a broker of its host cluster, from a client or over an aCOL;
+    `is_way_back`: it came over this link.
+    """
+    return is_primary and not is_way_back
 
 
 class TwoStepBroadcast:
     """Spreads the subscriptions of local clients and keeps the routing table."""
 
-    def __init__(
+    speaks: tuple[type, ...] = (Subscribe, Unsubscribe, TableSnapshot)
+
+    def __init__(  # noqa: PLR0913, PLR0917 - one call, in algorithms.py
         self,
         broker: BrokerId,
-        scot: SCOT,
+        links: LinkStatusTable,
         table: RoutingTable,
         outbox: Outbox,
         moved_away: Callable[[str], None],
+        unheard: set[BrokerId],
     ) -> None:
         self._broker = broker
-        self._kinds = {other: scot.link_kind(broker, other) for other in scot.neighbours(broker)}
+        self._links = links
         self._table = table
         self._outbox = outbox
         self._moved_away = moved_away
         self._own_bit = ClusterBitVector.of([broker.cluster])
         self._heard: dict[BrokerId | None, dict[str, Entry]] = {LOCAL: {}}
-        for neighbour in self._kinds:
+        for neighbour in links:
             self._heard[neighbour] = {}
+        self.unheard = unheard
 
-    def subscribe(self, subscription: Subscription) -> None:
+    def subscribe(self, subscription: Subscription, now_ns: int) -> None:
         """Take in a subscription of a local client."""
-        self._hear(LOCAL, Subscribe(subscription, self._own_bit, self._broker))
+        self._take_in(LOCAL, Subscribe(subscription, self._own_bit, self._broker), now_ns)
 
-    def unsubscribe(self, subscription: str) -> None:
+    def unsubscribe(self, subscription: str, now_ns: int) -> None:
         """Take back a subscription of a local client."""
-        self._unhear(LOCAL, subscription)
+        self._take_back(LOCAL, subscription, now_ns)
 
-    def receive(self, sender: BrokerId, message: Message) -> None:
+    def receive(self, sender: BrokerId, message: Message, now_ns: int) -> None:
         """Take in what a neighbour says about subscriptions."""
         if isinstance(message, Subscribe):
-            self._hear(sender, message)
+            self._take_in(sender, message, now_ns)
         elif isinstance(message, Unsubscribe):
-            self._unhear(sender, message.id)
+            self._take_back(sender, message.id, now_ns)
         else:
             assert isinstance(message, TableSnapshot), f"{message} is not of this protocol"
             present = {each.subscription.id for each in message.subscriptions}
             for gone in [each for each in self._heard[sender] if each not in present]:
-                self._unhear(sender, gone)
+                self._take_back(sender, gone, now_ns)
             for each in message.subscriptions:
-                self._hear(sender, each)
+                self._take_in(sender, each, now_ns)
+            self.unheard.discard(sender)
 
-    def link_up(self, neighbour: BrokerId) -> None:
+    def link_up(self, neighbour: BrokerId, now_ns: int) -> None:
         """Tell a neighbour everything that it must know from here."""
-        told = (self._told(entry, neighbour) for entry in self._table)
-        snapshot = TableSnapshot(tuple(each for each in told if each is not None))
-        self._outbox.send(neighbour, snapshot, Reason.SYNC)
+        news = (self._news_for(neighbour, entry) for entry in self._table)
+        snapshot = TableSnapshot(tuple(each for each in news if each is not None))
+        self._outbox.send(neighbour, snapshot, Reason.SYNC, now_ns)
 
-    def _told(self, entry: Entry | None, neighbour: BrokerId) -> Subscribe | None:
+    def _news_for(self, neighbour: BrokerId, entry: Entry | None) -> Subscribe | None:
         """Return what `neighbour` must be told of an entry, if anything."""
-        if entry is None or self._broker.cluster not in entry.cbv_s:
-            return None
-        if self._kinds[neighbour] is LinkKind.ACOL and entry.last_hop == neighbour:
+        if entry is None or not forwards(
+            is_primary=self._broker.cluster in entry.cbv_s, is_way_back=entry.last_hop == neighbour
+        ):
             return None
         return Subscribe(entry.subscription, entry.cbv_s, entry.host)
 
-    def _hear(self, hop: BrokerId | None, message: Subscribe) -> None:
+    def _take_in(self, hop: BrokerId | None, message: Subscribe, now_ns: int) -> None:
         identity = message.subscription.id
         entry = Entry(message.subscription, hop, message.cbv_s, message.host)
         if self._heard[hop].get(identity) == entry:
@@ -99,13 +115,13 @@ class TwoStepBroadcast:
         if hop is not LOCAL and local is not None and _rank(local) < _rank(entry):
             del self._heard[LOCAL][identity]  # the client has moved to another broker
             self._moved_away(identity)
-        self._choose(identity)
+        self._choose(identity, now_ns)
 
-    def _unhear(self, hop: BrokerId | None, identity: str) -> None:
+    def _take_back(self, hop: BrokerId | None, identity: str, now_ns: int) -> None:
         if self._heard[hop].pop(identity, None) is not None:
-            self._choose(identity)
+            self._choose(identity, now_ns)
 
-    def _choose(self, identity: str) -> None:
+    def _choose(self, identity: str, now_ns: int) -> None:
         """Put the newest news of a subscription into the table, and tell the neighbours."""
         heard = [entries[identity] for entries in self._heard.values() if identity in entries]
         old = self._table.get(identity)
@@ -114,15 +130,16 @@ class TwoStepBroadcast:
             return
         if new is None:
             self._table.remove(identity)
-        else:
-            self._table.put(new)
-        for neighbour in self._kinds:
-            if neighbour in self._outbox.up:
-                before, after = self._told(old, neighbour), self._told(new, neighbour)
+        elif self._table.put(new):
+            self._outbox.add(Stored(identity, new.host))
+        for neighbour, status in self._links.items():
+            if status.is_up:
+                before, after = self._news_for(neighbour, old), self._news_for(neighbour, new)
                 if after is not None and after != before:
-                    self._outbox.send(neighbour, after, Reason.SUBSCRIPTION)
+                    self._outbox.send(neighbour, after, Reason.SUBSCRIPTION, now_ns)
                 elif after is None and before is not None:
-                    self._outbox.send(neighbour, Unsubscribe(identity), Reason.SUBSCRIPTION)
+                    gone = Unsubscribe(identity)
+                    self._outbox.send(neighbour, gone, Reason.SUBSCRIPTION, now_ns)
 
 
 def _rank(entry: Entry) -> tuple[int, BrokerId]:

@@ -1,10 +1,10 @@
 """The routing table: who asked for what, and where the way to them begins."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import msgspec
 
-from octopis.core.filters import Filter
 from octopis.core.matching import BitsetIndex, MatchingIndex
 from octopis.core.matching.interface import Batch
 from octopis.core.model import BrokerId, ClusterBitVector
@@ -13,7 +13,8 @@ from octopis.core.routing.messages import Subscription
 LOCAL = None
 """The last hop of subscriptions of the broker's own clients."""
 
-IndexFactory = Callable[[], MatchingIndex[str, BrokerId]]
+IndexFactory = Callable[[], MatchingIndex[str, Any]]
+"""Makes an empty index; what it answers with, beside subscriptions, is up to the table."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -29,11 +30,11 @@ class RoutingTable:
     """One entry for every live subscription of the overlay, with a matching index behind it.
 
     `destination_of` says what routing wants to know of the matching entries of others: their
-    last hop, or their host broker.
+    last hop, or the bit of their host broker.
     """
 
     def __init__(
-        self, destination_of: Callable[[Entry], BrokerId], index: IndexFactory = BitsetIndex
+        self, destination_of: Callable[[Entry], Any], index: IndexFactory = BitsetIndex
     ) -> None:
         self._destination_of = destination_of
         self._entries: dict[str, Entry] = {}
@@ -50,34 +51,42 @@ class RoutingTable:
         """Return the entry of a subscription, if there is one."""
         return self._entries.get(subscription)
 
-    def put(self, entry: Entry) -> None:
-        """Store an entry, in place of an older one of the same subscription."""
+    def put(self, entry: Entry) -> bool:
+        """Store an entry, in place of an older one of the same subscription; tell if it is new."""
         identity = entry.subscription.id
         old = self._entries.get(identity)
-        if old is None or self._indexed(old) != self._indexed(entry):
-            self.remove(identity)
-            index, filter_, destination = self._indexed(entry)
-            index.add(identity, filter_, destination)
+        if old is not None and self._is_indexed_alike(old, entry):
+            self._entries[identity] = entry
+            return False
+        self.remove(identity)
+        filter_ = entry.subscription.filter
+        if entry.last_hop is LOCAL:
+            self._local_index.add(identity, filter_, None)
+        else:
+            self._remote_index.add(identity, filter_, self._destination_of(entry))
         self._entries[identity] = entry
+        return old is None
 
     def remove(self, subscription: str) -> Entry | None:
         """Remove the entry of a subscription and return it, if there is one."""
         entry = self._entries.pop(subscription, None)
         if entry is not None:
-            self._indexed(entry)[0].remove(subscription)
+            is_local = entry.last_hop is LOCAL
+            (self._local_index if is_local else self._remote_index).remove(subscription)
         return entry
 
     def local_matches(self, batch: Batch) -> list[list[str]]:
         """Return for each notification the matching subscriptions of local clients."""
         return self._local_index.matches(batch)
 
-    def destinations(self, batch: Batch) -> list[tuple[BrokerId, ...]]:
+    def destinations(self, batch: Batch) -> list[tuple[Any, ...]]:
         """Return for each notification the destinations with a matching entry of others."""
         return self._remote_index.destinations(batch)
 
-    def _indexed(self, entry: Entry) -> tuple[MatchingIndex[str, BrokerId], Filter, BrokerId]:
-        """Return where and how an entry stands in an index."""
-        filter_ = entry.subscription.filter
-        if entry.last_hop is LOCAL:
-            return self._local_index, filter_, entry.host
-        return self._remote_index, filter_, self._destination_of(entry)
+    def _is_indexed_alike(self, old: Entry, new: Entry) -> bool:
+        """Tell whether an entry stands in the index just as another does."""
+        if old.subscription.filter != new.subscription.filter:
+            return False
+        if old.last_hop is LOCAL or new.last_hop is LOCAL:
+            return old.last_hop is new.last_hop
+        return bool(self._destination_of(old) == self._destination_of(new))

@@ -63,6 +63,7 @@ class SCOT:
             for cluster in self.clusters
         }
         self.brokers: Final = tuple(chain.from_iterable(self._by_region.values()))
+        self._places: Final = {broker: place for place, broker in enumerate(self.brokers)}
         self._primary: Final = {
             broker: tuple(
                 self._by_region[region][broker.cluster]
@@ -115,6 +116,14 @@ class SCOT:
             known = f"; the clusters are 0 to {len(self.clusters) - 1}"
             raise UnknownVertex(broker.cluster, where, known)
         return broker
+
+    def bit(self, broker: BrokerId) -> int:
+        """Return the bit that stands for a broker in sets of brokers: its place in `brokers`."""
+        return 1 << self._places[broker]
+
+    def brokers_in(self, bits: int) -> tuple[BrokerId, ...]:
+        """Return the brokers of a set of bits, in the order of `brokers`."""
+        return tuple(broker for place, broker in enumerate(self.brokers) if bits >> place & 1)
 
     def region(self, region: str) -> tuple[BrokerId, ...]:
         """Return the brokers of a region, in the order of their clusters."""

@@ -9,7 +9,7 @@ from operator import itemgetter
 import msgspec
 from msgspec import Raw
 
-from octopis.core.model import BrokerId
+from octopis.core.model import ClusterBitVector
 from octopis.core.routing.messages import HostState, Message, NotificationMessage, TableSnapshot
 from octopis.core.wire.control import Goodbye, Notice, Ping, Pong, decode_control
 from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, encode_items
@@ -28,13 +28,13 @@ from octopis.errors import ProtocolError
 
 class _Headed(msgspec.Struct, frozen=True, array_like=True):
     cbv_p: bytes
-    bids: list[BrokerId]
+    bids: bytes
     notification: PublishedBody
 
 
 class _HeadedRaw(msgspec.Struct, frozen=True, array_like=True):
     cbv_p: bytes
-    bids: list[BrokerId]
+    bids: bytes
     notification: Raw
 
 
@@ -49,7 +49,7 @@ def encode_routed(routed: NotificationMessage) -> tuple[FrameKind, bytes]:
     assert isinstance(notification, Published), "only what came over the wire is sent on"
     if not routed.cbv_p and not routed.bids:
         return FrameKind.NOTIFICATIONS, notification.encoded
-    header = encode(encode_bits(routed.cbv_p)) + encode(routed.bids)
+    header = encode(encode_bits(routed.cbv_p)) + encode(encode_bits(routed.bids))
     return FrameKind.NOTIFICATIONS_WITH_TARGETS, _ARRAY_OF_3 + header + notification.encoded
 
 
@@ -63,8 +63,8 @@ def decode_headed(body: bytes | memoryview) -> list[NotificationMessage]:
     return [
         NotificationMessage(
             make_published(each.notification, bytes(raw.notification)),
-            decode_bits(each.cbv_p),
-            tuple(each.bids),
+            ClusterBitVector(decode_bits(each.cbv_p)),
+            decode_bits(each.bids),
         )
         for each, raw in zip(_headed.decode(body), _headed_raw.decode(body), strict=True)
     ]

@@ -82,14 +82,14 @@ _snapshot_part = BodyDecoder[_SnapshotPart](_SnapshotPart, "a part of a snapshot
 _host_state_part = BodyDecoder[_HostStatePart](_HostStatePart, "a part of a host's state")
 
 
-def encode_bits(bits: ClusterBitVector) -> bytes:
-    """Return a cluster bit vector of any length as bytes."""
+def encode_bits(bits: int) -> bytes:
+    """Return a set of clusters or brokers, as bits of any number, as bytes."""
     return int(bits).to_bytes((bits.bit_length() + 7) // 8, "little")
 
 
-def decode_bits(data: bytes) -> ClusterBitVector:
-    """Return the cluster bit vector that was encoded."""
-    return ClusterBitVector(int.from_bytes(data, "little"))
+def decode_bits(data: bytes) -> int:
+    """Return the bits that were encoded."""
+    return int.from_bytes(data, "little")
 
 
 def encode_change(message: Message) -> bytes:
@@ -192,7 +192,9 @@ def _subscribe_out(message: Subscribe) -> _Subscribe:
 
 
 def _subscribe_in(message: _Subscribe) -> Subscribe:
-    return Subscribe(_in(message.subscription), decode_bits(message.cbv_s), message.host)
+    return Subscribe(
+        _in(message.subscription), ClusterBitVector(decode_bits(message.cbv_s)), message.host
+    )
 
 
 def _change_in(change: _Change) -> Message:

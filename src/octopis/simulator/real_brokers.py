@@ -1,35 +1,97 @@
-"""Real brokers in virtual time: `routing.Broker` decides, the kernel owns queues and time."""
+"""Real brokers in virtual time: `routing.Broker` decides, the kernel owns queues and time.
 
-from octopis.core.model import BrokerId, Notification
+The guard of the faster traffic in notifying.py and subscribing.py: both give the same trace to the
+byte. Where links are cut these run alone, because tables have to be brought up to date.
+
+Brokers keep their own tables and their own link status, which the kernel's outputs share. Which
+subscriptions match a notification is the one thing that they do not find out themselves: their
+index answers from the audience, so that a run takes minutes and not hours.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from octopis.core.filters import Filter
+from octopis.core.matching.interface import Batch
+from octopis.core.model import Notification
+from octopis.core.model.notification import Value
 from octopis.core.routing import (
     Algorithm,
-    Answer,
     Broker,
     Deliver,
     Effect,
     Enqueue,
-    LinkStatus,
     Message,
     NotificationMessage,
     Reason,
+    Stored,
     Subscribe,
 )
 from octopis.core.routing.messages import Flooded, HostState, TableSnapshot
 from octopis.errors import OperationFailed
 from octopis.scenario.folder import Scenario
-from octopis.simulator.audience import Copy, Flight, Spread
+from octopis.simulator.audience import Broadcast, Copy, Flight
 from octopis.simulator.kernel import Kernel
 from octopis.simulator.laws import Laws
 from octopis.simulator.ledger import Ledger
 from octopis.simulator.network import Output, Station
 from octopis.simulator.notifying import Notifying
-from octopis.simulator.queue_status import QueueStatus
 
 
-class InFlight(Notification, frozen=True, gc=False, kw_only=True):
-    """A notification that knows its flight; brokers pass it on untouched."""
+class FlightAttributes(dict[str, Value]):
+    """The attributes of a notification that know its flight; brokers pass them on untouched."""
 
-    flight: Flight
+    __slots__ = ("flight",)
+
+    def __init__(self, flight: Flight) -> None:
+        super().__init__(flight.audience.attributes[flight.row])
+        self.flight = flight
+
+
+class AudienceIndex:
+    """A matching index that knows what it holds, and asks the audience what of it matches."""
+
+    def __init__(self, numbers: dict[str, int]) -> None:
+        self._numbers = numbers
+        self._held: dict[int, tuple[str, Any]] = {}
+
+    def add(self, subscription: str, filter_: Filter, destination: Any) -> None:  # noqa: ARG002
+        """Add a subscription; what it asks for is known to the audience."""
+        self._held[self._numbers[subscription]] = subscription, destination
+
+    def add_many(self, entries: Iterable[tuple[str, Filter, Any]]) -> None:
+        """Add many subscriptions at once."""
+        for entry in entries:
+            self.add(*entry)
+
+    def remove(self, subscription: str) -> None:
+        """Remove a subscription, which must be there."""
+        del self._held[self._numbers[subscription]]
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __contains__(self, subscription: str) -> bool:
+        return self._numbers.get(subscription) in self._held
+
+    def destinations(self, batch: Batch) -> list[tuple[Any, ...]]:
+        """Return for each notification the destinations with any match behind them."""
+        return [
+            tuple(dict.fromkeys(destination for _, destination in self._found(each)))
+            for each in batch
+        ]
+
+    def matches(self, batch: Batch) -> list[list[str]]:
+        """Return for each notification the subscriptions that match, in the order of numbers."""
+        return [[subscription for subscription, _ in self._found(each)] for each in batch]
+
+    def _found(self, attributes: object) -> list[tuple[str, Any]]:
+        assert isinstance(attributes, FlightAttributes), "brokers pass notifications on untouched"
+        flight, held = attributes.flight, self._held
+        if len(held) * 20 < len(self._numbers):  # few of them: local clients
+            wants = flight.audience.wants
+            return [held[number] for number in held if wants(flight.row, number)]
+        return [held[n] for n in flight.audience.matching(flight.row) if n in held]
 
 
 class RealBrokers:
@@ -48,19 +110,23 @@ class RealBrokers:
         self._costs = scenario.document.costs
         self._subscribers = scenario.subscribers
         self._numbers = {each.subscription: n for n, each in enumerate(scenario.subscribers)}
-        self._spreads: dict[str, Spread] = {}
+        self._broadcasts: dict[str, Broadcast] = {}
         options = scenario.document.routing
-        self._window_ns = round(options.window_ms * 1_000_000)
-        self._windows = [0] * len(kernel.network.stations)
         self._is_bid = options.algorithm is Algorithm.BID
-        scot = scenario.topology.scot
-        threshold = options.congestion_threshold
         self.brokers = [
-            self.make(station.broker, scot, options.algorithm, congestion_threshold=threshold)
+            self.make(
+                station.broker,
+                scenario.topology.scot,
+                options.algorithm,
+                congestion_threshold=options.congestion_threshold,
+                window_ms=options.window_ms,
+                index=lambda: AudienceIndex(self._numbers),
+            )
             for station in kernel.network.stations
         ]
         for output in kernel.network.outputs:
-            output.status = _ToldStatus(self, output, threshold, self._window_ns)
+            status = self.brokers[output.source.index].link_status[output.target.broker]
+            output.status = status
 
     # What the kernel asks
 
@@ -72,7 +138,6 @@ class RealBrokers:
 
     def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:
         """Let the broker act on a message, and carry out what it says."""
-        self.settle(station, now)
         if isinstance(copy.subject, Flight):
             self._serve_notification(station, output, copy, now)
         else:
@@ -82,7 +147,7 @@ class RealBrokers:
         """Account for a copy that will never arrive."""
         if isinstance(copy.subject, Flight):
             self._priced.lost(output, copy, now)
-        elif isinstance(copy.subject, Spread):
+        elif isinstance(copy.subject, Broadcast):
             raise OperationFailed(
                 f"a subscription was lost between {output.source.broker} and "
                 f"{output.target.broker}: let faults begin after the subscriptions have settled, "
@@ -98,10 +163,9 @@ class RealBrokers:
         broker = self.brokers[station.index]
         if output is None:
             flight.accepted_ns = now
-            notification = InFlight(dict(flight.audience.attributes[flight.row]), flight=flight)
-            effects = broker.client_publishes("publisher", 0, [notification])
+            effects = broker.client_publishes([Notification(FlightAttributes(flight))], now)
         else:
-            effects = broker.messages_arrived(output.source.broker, [copy.message])
+            effects = broker.messages_arrived(output.source.broker, [copy.message], now)
         flight.completed_ns = max(flight.completed_ns, now)
         flight.matching_ns += self._priced.matching_ns(station, copy)
         self._deliver(station, effects, flight, copy.hops, now)
@@ -143,106 +207,76 @@ class RealBrokers:
         self, station: Station, output: Output | None, copy: Copy, now: int
     ) -> None:
         broker = self.brokers[station.index]
-        spread: Spread | None = copy.subject
-        identity = self._subscribers[spread.number].subscription if spread is not None else ""
-        known = broker.table.get(identity) is not None
+        broadcast: Broadcast | None = copy.subject
         duplicates = broker.counters.duplicates
         if output is None:
-            assert spread is not None, "clients only subscribe and publish"
-            subscriber = self._subscribers[spread.number]
-            self._spreads[identity] = spread
-            effects = broker.client_subscribes(subscriber.client, 0, identity, subscriber.filter)
+            assert broadcast is not None, "clients only subscribe and publish"
+            client, identity, filter_ = self._asked(broadcast)
+            self._broadcasts[identity] = broadcast
+            effects = broker.client_subscribes(client, identity, filter_, now_ns=now)
         else:
-            effects = broker.messages_arrived(output.source.broker, [copy.message])
-        if spread is not None:
-            if not known and broker.table.get(identity) is not None:
-                self._ledger.stored(spread, station, now, copy.hops)
-            spread.duplicates += broker.counters.duplicates - duplicates
+            effects = broker.messages_arrived(output.source.broker, [copy.message], now)
+        if broadcast is not None:
+            if any(isinstance(effect, Stored) for effect in effects):
+                self._ledger.stored(broadcast, station, now, copy.hops)
+            broadcast.duplicates += broker.counters.duplicates - duplicates
         self._enqueue(station, effects, copy.hops + 1, now)
-        if spread is not None:
+        if broadcast is not None:
             made = _count(effects)
-            spread.completed_ns = max(spread.completed_ns, now)
-            spread.copies += made
-            spread.outstanding += made - 1
-            if not spread.outstanding:
-                self._ledger.settled(spread, now)
+            broadcast.completed_ns = max(broadcast.completed_ns, now)
+            broadcast.copies += made
+            broadcast.outstanding += made - 1
+            if not broadcast.outstanding:
+                self._ledger.settled(broadcast, now)
+
+    def _asked(self, broadcast: Broadcast) -> tuple[str, str, Filter]:
+        subscriber = self._subscribers[broadcast.number]
+        return subscriber.client, subscriber.subscription, subscriber.filter
 
     # Effects
 
     def _enqueue(self, station: Station, effects: list[Effect], hops: int, now: int) -> None:
         """Put a broker's messages on their queues, output by output."""
-        by_link: dict[BrokerId, Enqueue] = {}
-        for effect in effects:
-            if isinstance(effect, Enqueue):
-                by_link[effect.link] = effect
-            elif isinstance(effect, Answer) and effect.error is not None:
-                raise effect.error
-        for output in station.outputs:
+        by_link = {effect.link: effect for effect in effects if isinstance(effect, Enqueue)}
+        for output in station.outputs if by_link else ():
             sent = by_link.get(output.target.broker)
             if sent is not None:
                 for message, reason in zip(sent.messages, sent.reasons, strict=True):
                     copy = self._copy(message, reason, hops)
-                    self._kernel.send(output, copy, now)
+                    self._kernel.enqueue(output, copy, now)
                     output.high_rate_messages += _is_high_rate(copy)
                     output.subscription_messages += reason is Reason.SUBSCRIPTION
                     self._ledger.sync_ims += reason is Reason.SYNC
 
     def _copy(self, message: Message, reason: Reason, hops: int) -> Copy:
         if isinstance(message, NotificationMessage):
-            assert isinstance(message.notification, InFlight)
-            stations = self._kernel.network.by_broker
-            mask = int(message.cbv_p) or sum(stations[bid].bit for bid in message.bids)
+            attributes = message.notification.attributes
+            assert isinstance(attributes, FlightAttributes), "brokers pass attributes on untouched"
+            mask = int(message.cbv_p) or message.bids
             send_ns = self._priced.send_ns(mask)
-            return Copy(message.notification.flight, hops, send_ns, reason, mask, message)
+            return Copy(attributes.flight, hops, send_ns, reason, mask, message)
         send_ns = self._costs.send_subscription_ns() * _entries(message)
-        return Copy(self._spread_of(message), hops, send_ns, reason, 0, message)
+        return Copy(self._broadcast_of(message), hops, send_ns, reason, 0, message)
 
-    def _spread_of(self, message: Message) -> Spread | None:
+    def _broadcast_of(self, message: Message) -> Broadcast | None:
         if isinstance(message, Subscribe):
-            return self._spreads[message.subscription.id]
+            return self._broadcasts[message.subscription.id]
         if isinstance(message, Flooded) and message.added is not None:
-            return self._spreads[message.added.id]
+            return self._broadcasts[message.added.id]
         return None
-
-    # Link status
-
-    def settle(self, station: Station, now: int) -> None:
-        """Tell a broker of everything that left its queues until now, window by window."""
-        gone = [output for output in station.outputs if _leaves_at(output) <= now]
-        broker = self.brokers[station.index]
-        for output in sorted(gone, key=_leaves_at):
-            self._roll(station, _leaves_at(output))
-            broker.messages_left(output.target.broker)
-            QueueStatus.settle(_status(output), _leaves_at(output))
-        self._roll(station, now)
-
-    def claimed(self, output: Output, now: int) -> LinkStatus:
-        """Return what the broker's own Link Status Table says of a queue."""
-        self.settle(output.source, now)
-        return self.brokers[output.source.index].link_status[output.target.broker]
-
-    def _roll(self, station: Station, now: int) -> None:
-        window = now // self._window_ns
-        # After two windows without messages all counts are zero; more change nothing.
-        for _ in range(min(2, window - self._windows[station.index])):
-            self.brokers[station.index].window_elapsed()
-        self._windows[station.index] = window
 
     # Faults
 
     def cut(self, output: Output, now: int) -> None:
         """Take one direction of a link down."""
-        self.settle(output.source, now)
         self._kernel.cut(output, now)
         output.up = False
         self.brokers[output.source.index].link_down(output.target.broker)
-        _status(output).reset()
 
     def restore(self, output: Output, now: int) -> None:
         """Bring one direction of a link back; the broker brings its neighbour up to date."""
-        self.settle(output.source, now)
         output.up = True
-        effects = self.brokers[output.source.index].link_up(output.target.broker)
+        effects = self.brokers[output.source.index].link_up(output.target.broker, now)
         self._enqueue(output.source, effects, 1, now)
 
     def cases(self) -> dict[str, int]:
@@ -252,39 +286,6 @@ class RealBrokers:
             for case, count in broker.counters.cases.items():
                 found[case] = found.get(case, 0) + count
         return found
-
-
-class _ToldStatus(QueueStatus):
-    """A queue's status that also keeps the broker's own table up to date."""
-
-    __slots__ = ("_brokers", "_output")
-
-    def __init__(
-        self, brokers: RealBrokers, output: Output, congestion_threshold: float, window_ns: int
-    ) -> None:
-        super().__init__(congestion_threshold, window_ns)
-        self._brokers = brokers
-        self._output = output
-
-    def settle(self, now: int) -> None:
-        """Count everything that has happened until now, here and in the broker."""
-        self._brokers.settle(self._output.source, now)
-        super().settle(now)
-
-    def dropped(self, now: int) -> None:
-        """Count a message that is taken off the queue and goes nowhere."""
-        super().dropped(now)
-        broker = self._brokers.brokers[self._output.source.index]
-        broker.messages_left(self._output.target.broker)
-
-
-def _status(output: Output) -> QueueStatus:
-    assert output.status is not None, "real brokers track every queue"
-    return output.status
-
-
-def _leaves_at(output: Output) -> int:
-    return _status(output).leaves_at
 
 
 def _is_high_rate(copy: Copy) -> bool:
