@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from octopis.core.routing.algorithms import Algorithm
-from octopis.core.routing.broker import CONGESTION_THRESHOLD, WINDOW_MS
+from octopis.core.routing.link_status import CONGESTION_THRESHOLD, WINDOW_MS
 
 
 class RoutingOptions(Struct, frozen=True):
