@@ -4,9 +4,9 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from octopis.broker.broker import LiveBroker
 from octopis.client.client import Client
@@ -27,8 +27,8 @@ from octopis.core.wire.greeting import (
     ClientHello,
     decode_answer,
     encode_hello,
-    overlay_digest,
 )
+from octopis.core.wire.link import overlay_digest
 from octopis.core.wire.published import encode_published
 from octopis.core.wire.refusals import Refusal
 from octopis.errors import InvalidFilter, InvalidNotification

@@ -7,7 +7,8 @@ from octopis.broker.connection import Connection
 from octopis.broker.link import LinkHome, NeighbourLink
 from octopis.client.address import Address, Backoff
 from octopis.core.wire.frames import Frame
-from octopis.core.wire.greeting import BrokerHello, decode_answer, encode_hello, overlay_digest
+from octopis.core.wire.greeting import BrokerHello, decode_answer, encode_hello
+from octopis.core.wire.link import overlay_digest
 from octopis.core.wire.refusals import Refusal
 from octopis.errors import ProtocolError
 

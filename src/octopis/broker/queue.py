@@ -140,7 +140,7 @@ class Shaper:
     """One direction of a link."""
 
     def __init__(self, shape: Shape, now: float) -> None:
-        self._bandwidth = shape.bandwidth
+        self._bandwidth = shape.bandwidth_bytes_per_s
         self._latency_s = shape.latency_ms / 1000
         self._tokens = 0.0
         self._filled_at = now

@@ -1,9 +1,9 @@
 import asyncio
 import logging
 import time
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from octopis.broker.broker import LiveBroker
 from octopis.broker.settings import Shape

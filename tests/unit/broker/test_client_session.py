@@ -1,6 +1,6 @@
 import pytest
 
-from octopis.broker.settings import ClientPolicy, QueueBounds
+from octopis.broker.settings import ClientPolicy, ClientQueues
 from octopis.core.wire.client import (
     AnswerItem,
     Consumed,
@@ -125,8 +125,8 @@ def test_bound_of_a_clients_queue(policy: ClientPolicy):
             assert broker.status()["drops"]["clients_left"] == 50
             assert not broker.congestion.outputs
 
-    bounds = QueueBounds(capacity=20, high_water=10)
-    with_session(work, client_queues=bounds, client_policy=policy)
+    queues = ClientQueues(capacity=20, high_water=10, policy=policy)
+    with_session(work, client_queues=queues)
 
 
 def test_publications_wait_as_copies_of_their_bytes():

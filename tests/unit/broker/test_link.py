@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from octopis.broker.settings import QueueBounds, Shape
+from octopis.broker.settings import LinkQueues, Shape
 from octopis.core.model import BrokerId, ClusterBitVector
 from octopis.core.routing import Algorithm, NotificationMessage
 from octopis.core.routing.messages import Refresh, Unsubscribe
@@ -81,7 +81,7 @@ def test_control_messages_pass_the_queue():
         await until(lambda: live[LAST].links[FIRST].connection._heard_at > heard)
         assert link.queue
 
-    with_link(work, shapes={(FIRST, LAST): Shape(bandwidth=1_000)})
+    with_link(work, shapes={(FIRST, LAST): Shape(1_000)})
 
 
 def test_link_that_goes_down_throws_its_queue_away_and_counts(caplog):
@@ -97,8 +97,8 @@ def test_link_that_goes_down_throws_its_queue_away_and_counts(caplog):
         await until(lambda: link.is_up)
         assert link.reconnects == 1
 
-    bounds = QueueBounds(capacity=1_000, high_water=100)
-    with_link(work, queues=bounds, shapes={(FIRST, LAST): Shape(bandwidth=1_000)})
+    bounds = LinkQueues(capacity=1_000, high_water=100)
+    with_link(work, queues=bounds, shapes={(FIRST, LAST): Shape(1_000)})
     assert "the link to B(b, 0) is down: cut by the test, 500 notifications are lost" in caplog.text
 
 

@@ -1,6 +1,7 @@
 from octopis.broker.reception import Reception, dials
 from octopis.core.model import BrokerId
-from octopis.core.wire.greeting import BrokerHello, overlay_digest
+from octopis.core.wire.greeting import BrokerHello
+from octopis.core.wire.link import overlay_digest
 from octopis.errors import ConnectionFailed
 from support.live import line, overlay, ready, run_live
 

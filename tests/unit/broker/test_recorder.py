@@ -3,7 +3,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from octopis.broker.settings import ClientPolicy, LinkPolicy, QueueBounds
+from octopis.broker.settings import ClientPolicy, ClientQueues, LinkPolicy, LinkQueues
 from octopis.broker.tracing import TraceOptions
 from octopis.core.filters import parse_filter
 from octopis.core.routing import Algorithm
@@ -12,7 +12,7 @@ from octopis.trace import Level, read_summary
 from support.live import client_of, line, overlay, raw_client, run_live, tables_hold, until
 
 FIRST, LAST = line(2).brokers
-TINY = QueueBounds(capacity=10, high_water=5)
+TINY = {"capacity": 10, "high_water": 5}
 
 
 def rows(folder: Path, table: str) -> list[dict[str, Any]]:
@@ -58,7 +58,7 @@ def test_everything_that_one_broker_sees_is_written_down(tmp_path: Path):
 def test_what_a_full_queue_drops_is_written_down(tmp_path: Path):
     async def work() -> None:
         configuration = overlay(
-            line(2), queues=TINY, link_policy=LinkPolicy.DROP_OLDEST, window_ms=10
+            line(2), queues=LinkQueues(**TINY, policy=LinkPolicy.DROP_OLDEST), window_ms=10
         )
         async with running(configuration, trace=TraceOptions(tmp_path, Level.FULL)) as live:
             for broker in live.values():
@@ -80,7 +80,8 @@ def test_what_a_full_queue_drops_is_written_down(tmp_path: Path):
 
 def test_deliveries_that_a_slow_client_missed_are_not_in_the_trace(tmp_path: Path):
     async def work() -> None:
-        configuration = overlay(line(1), client_queues=TINY, client_policy=ClientPolicy.DROP_OLDEST)
+        queues = ClientQueues(**TINY, policy=ClientPolicy.DROP_OLDEST)
+        configuration = overlay(line(1), client_queues=queues)
         async with running(configuration, trace=TraceOptions(tmp_path)) as live:
             (broker,) = live.values()
             async with client_of(broker) as writer, raw_client(broker):

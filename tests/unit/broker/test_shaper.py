@@ -22,12 +22,12 @@ def carried(shaper: Shaper, seconds: float, message: int) -> int:
 @pytest.mark.parametrize("message", [10, 100, 3_000])
 @pytest.mark.parametrize("bandwidth", [1_000, 100_000])
 def test_bandwidth_is_kept_whatever_the_size_of_messages(bandwidth: int, message: int):
-    total = carried(Shaper(Shape(bandwidth=bandwidth), 0.0), 10.0, message)
+    total = carried(Shaper(Shape(bandwidth), 0.0), 10.0, message)
     assert 10 * bandwidth * 0.98 - message <= total <= 10 * bandwidth * 1.01 + message
 
 
 def test_link_that_was_idle_lets_only_a_short_burst_through():
-    shaper = Shaper(Shape(bandwidth=10_000), 0.0)
+    shaper = Shaper(Shape(10_000), 0.0)
     assert shaper.budget(3_600.0) == 10_000 * BURST_S
 
 
@@ -43,7 +43,7 @@ def test_latency_holds_bytes_back_and_keeps_their_order():
 
 
 def test_no_latency_lets_bytes_through_at_once():
-    shaper = Shaper(Shape(bandwidth=1_000), 0.0)
+    shaper = Shaper(Shape(1_000), 0.0)
     shaper.send(b"one", 1.0)
     assert shaper.arrived(1.0) == [b"one"]
 

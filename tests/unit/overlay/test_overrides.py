@@ -11,13 +11,13 @@ def test_environment_overrides_the_file_and_flags_override_both():
     environment = {"OCTOPIS_ROUTING_ALGORITHM": "snr", "OCTOPIS_ROUTING_WINDOW_MS": "30"}
     flags = {("routing", "window_ms"): 40, ("routing", "algorithm"): None}
     found = configured(TEXT, "overlay.toml", environment, flags).configuration
-    assert (found.algorithm, found.window_ms) == (Algorithm.SNR, 40)
+    assert (found.routing.algorithm, found.routing.window_ms) == (Algorithm.SNR, 40)
 
 
 def test_without_either_the_file_holds():
     environment = {"OCTOPIS_STATE": "somewhere", "HOME": "/"}
     found = configured(TEXT, "overlay.toml", environment).configuration
-    assert (found.algorithm, found.window_ms) == (Algorithm.BID, 20)
+    assert (found.routing.algorithm, found.routing.window_ms) == (Algorithm.BID, 20)
 
 
 def test_tables_that_the_file_does_not_have_can_be_set():
@@ -29,7 +29,7 @@ def test_tables_that_the_file_does_not_have_can_be_set():
     }
     found = configured(TEXT, "overlay.toml", environment).configuration
     assert found.limits.drain_s == 0.5
-    assert found.client_policy.value == "drop_oldest"
+    assert found.client_queues.policy.value == "drop_oldest"
     assert found.insecure
     assert {shape.latency_ms for shape in found.shapes.values()} == {1.0}
 

@@ -1,8 +1,10 @@
-"""A link's two directions: routing messages to frames, and bytes to routing messages.
+"""What neighbours say to each other: routing messages to frames, and frames to routing messages.
 
-Notifications between brokers: the publisher's bytes, with a small header where one is needed.
+A notification crosses as the publisher's own bytes, after a small header (CBV_p and BIDs) where it
+has one. Clients never come here: this module needs the routing messages, theirs do not.
 """
 
+from hashlib import blake2b
 from itertools import groupby
 from operator import itemgetter
 
@@ -11,6 +13,7 @@ from msgspec import Raw
 
 from octopis.core.model import ClusterBitVector
 from octopis.core.routing.messages import HostState, Message, NotificationMessage, TableSnapshot
+from octopis.core.topology import SCOT
 from octopis.core.wire.control import Goodbye, Notice, Ping, Pong, decode_control
 from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, encode_items
 from octopis.core.wire.published import Published, PublishedBody, decode_published, make_published
@@ -127,3 +130,10 @@ class LinkDecoder:
         if not isinstance(control, LinkControl):
             raise ProtocolError(f"a frame of kind {kind} does not belong on a link")
         return control
+
+
+def overlay_digest(scot: SCOT) -> str:
+    """Return a short text that is the same for equal overlays, and for no others."""
+    edges = sorted(sorted(edge) for edge in scot.acyclic.edges)
+    facts = (sorted(scot.regions), edges, len(scot.clusters))
+    return blake2b(encode(facts), digest_size=12).hexdigest()
