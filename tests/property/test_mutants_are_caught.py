@@ -45,11 +45,11 @@ class LiteralBroadcast:
     def __init__(self, broker: Broker, scot: SCOT, neighbours: Sequence[BrokerId]) -> None:
         self.broker, self.scot, self.neighbours = broker, scot, neighbours
 
-    def subscribe(self, subscription: Subscription) -> None:
+    def subscribe(self, subscription: Subscription, now_ns: int) -> None:
         cbv_s = ClusterBitVector.of([self.broker.id.cluster])
-        self.receive(None, StatedSubscribe(subscription, cbv_s, self.broker.id))
+        self.receive(None, StatedSubscribe(subscription, cbv_s, self.broker.id), now_ns)
 
-    def receive(self, sender: BrokerId | None, message: StatedSubscribe) -> None:
+    def receive(self, sender: BrokerId | None, message: StatedSubscribe, now_ns: int) -> None:
         state = message.state
         if state is State.PRIMARY:
             for neighbour in self.neighbours:
@@ -58,7 +58,7 @@ class LiteralBroadcast:
                 if self.scot.link_kind(self.broker.id, neighbour) is LinkKind.ICOL:
                     state = State.SECONDARY
                 copy = StatedSubscribe(message.subscription, message.cbv_s, message.host, state)
-                self.broker._outbox.send(neighbour, copy, Reason.SUBSCRIPTION)
+                self.broker._outbox.send(neighbour, copy, Reason.SUBSCRIPTION, now_ns)
         entry = Entry(message.subscription, sender, message.cbv_s, message.host)
         self.broker.table.put(entry)
 
@@ -69,21 +69,23 @@ class LiteralDynamicRouting:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
 
-    def route(self, batch: Sequence[NotificationMessage], sender: BrokerId | None) -> None:
+    def route(
+        self, batch: Sequence[NotificationMessage], sender: BrokerId | None, now_ns: int
+    ) -> None:
         attributes = [routed.notification.attributes for routed in batch]
         table = self.broker.table
         self.broker._clients.deliver(batch, table.local_matches(attributes))
         for routed, found in zip(batch, table.destinations(attributes), strict=True):
-            self.route_one(routed, [link for link in found if link != sender])
+            self.route_one(routed, [link for link in found if link != sender], now_ns)
 
-    def route_one(self, routed: NotificationMessage, targets: list[BrokerId]) -> None:
+    def route_one(self, routed: NotificationMessage, targets: list[BrokerId], now_ns: int) -> None:
         status, own = self.broker.link_status, self.broker.id.cluster
 
         def load(link: BrokerId) -> tuple[int, BrokerId]:
             return status[link].queue_length, link
 
         icols = [link for link in targets if link.cluster != own]
-        overloaded = [link for link in icols if status.is_overloaded(link)]
+        overloaded = [link for link in icols if status[link].is_overloaded]
         cbv_p = ClusterBitVector.of(link.cluster for link in overloaded)
         best_icol = min(icols, key=load, default=None)
         best_acol = min((link for link in targets if link.cluster == own), key=load, default=None)
@@ -93,7 +95,7 @@ class LiteralDynamicRouting:
             if link not in overloaded
         }
         if best_icol is not None:
-            acol_is_free = best_acol is not None and not status.is_overloaded(best_acol)
+            acol_is_free = best_acol is not None and not status[best_acol].is_overloaded
             if best_icol in overloaded and acol_is_free:
                 copies[best_acol] = NotificationMessage(routed.notification, cbv_p)
             elif best_icol not in overloaded:
@@ -102,7 +104,7 @@ class LiteralDynamicRouting:
                 rest = ClusterBitVector(cbv_p & ~(1 << best_icol.cluster))
                 copies[best_icol] = NotificationMessage(routed.notification, rest)
         for link, copy in copies.items():
-            self.broker._outbox.send(link, copy, Reason.MATCH)
+            self.broker._outbox.send(link, copy, Reason.MATCH, now_ns)
 
 
 def with_literal_broadcast(
@@ -110,7 +112,7 @@ def with_literal_broadcast(
 ) -> Broker:
     made = Broker(broker, scot, algorithm, **options)
     secondary_first = tuple(reversed(scot.neighbours(broker)))
-    made._spreading = LiteralBroadcast(made, scot, secondary_first)
+    made._subscriptions = LiteralBroadcast(made, scot, secondary_first)
     return made
 
 
@@ -118,7 +120,7 @@ def with_literal_broadcast_in_lucky_order(
     broker: BrokerId, scot: SCOT, algorithm: Algorithm, **options: object
 ) -> Broker:
     made = Broker(broker, scot, algorithm, **options)
-    made._spreading = LiteralBroadcast(made, scot, scot.neighbours(broker))
+    made._subscriptions = LiteralBroadcast(made, scot, scot.neighbours(broker))
     return made
 
 
@@ -126,7 +128,7 @@ def with_literal_dynamic_routing(
     broker: BrokerId, scot: SCOT, algorithm: Algorithm, **options: object
 ) -> Broker:
     made = Broker(broker, scot, algorithm, **options)
-    made._routing = LiteralDynamicRouting(made)
+    made._notifications = LiteralDynamicRouting(made)
     return made
 
 

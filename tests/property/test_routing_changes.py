@@ -196,7 +196,8 @@ def drop_on_icols(network: Network) -> int:
     lost = 0
     for source, target in list(network.queues):
         if source.cluster != target.cluster:
-            waiting = network.queues.pop((source, target))
+            waiting = network.messages((source, target))
+            del network.queues[source, target]
             assert all(isinstance(message, Subscribe) for message in waiting)
             network.brokers[source].messages_left(target, len(waiting))
             lost += len(waiting)

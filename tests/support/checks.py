@@ -78,7 +78,7 @@ def check_next_hops_lead_to_hosts(scenario: Scenario, network: Network) -> None:
             while at != host:
                 assert at not in seen, f"next hops from {start} to {host} loop"
                 seen.add(at)
-                found = network.brokers[at]._spreading.next_hop(host)
+                found = network.brokers[at]._subscriptions.next_hop(host)
                 assert found is not None, f"{at} knows no way to {host}"
                 at = found
 

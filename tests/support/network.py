@@ -1,4 +1,4 @@
-"""The in-memory overlay as tests use it: any order at random, refusals noted, links in any state."""
+"""The in-memory overlay as tests use it: any order, refusals noted, links in any state."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -106,7 +106,7 @@ def random_weather(random: Random) -> Callable[[Network, BrokerId], None]:
             jam = 0 if random.random() < dryness else random.choice((1, 2, 20))
             waiting = len(network.queues.get((broker, link), ()))
             status[link].queue_length = waiting + jam
-            status[link].q_in, status[link].q_out = random.randint(0, 9), random.randint(0, 9)
+            status[link].finish_window(random.randint(0, 9), random.randint(0, 9))
 
     return weather
 

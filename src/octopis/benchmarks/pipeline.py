@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -9,7 +10,6 @@ from tempfile import TemporaryDirectory
 
 from pyspark.sql import SparkSession
 
-from octopis.benchmarks.child import worker_memory
 from octopis.benchmarks.made_trace import write_made_trace
 from octopis.benchmarks.naive_truth import naive_pairs
 from octopis.core.routing import Algorithm
@@ -27,6 +27,7 @@ from octopis.pipeline.scenarios.truth import (
     write_pairs,
     write_truth,
 )
+from octopis.pipeline.spark.progress import meanwhile
 from octopis.pipeline.spark.session import open_spark
 from octopis.scenario.document import RoutingOptions
 from octopis.scenario.folder import read_scenario
@@ -41,6 +42,7 @@ NOTIFICATIONS_EACH = 1_000
 DELIVERIES = 20_000_000
 NAIVE_SHARE = 10
 RUNS = 8
+_LOOK_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,3 +161,32 @@ def _timed(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
+
+
+class Peak:
+    """The most that was seen, in megabytes."""
+
+    mb = 0.0
+
+
+@contextmanager
+def worker_memory() -> Iterator[Peak]:
+    """Watch all Python workers of Spark on this machine; 0 where there is no /proc."""
+    peak = Peak()
+
+    def look() -> None:
+        peak.mb = max(peak.mb, sum(map(_memory_mb, Path("/proc").glob("[0-9]*"))))
+
+    with meanwhile(look, _LOOK_S):
+        yield peak
+
+
+def _memory_mb(process: Path) -> float:
+    """Return the memory of one process, what it shares divided among those who share it."""
+    try:
+        if b"pyspark.daemon" not in (process / "cmdline").read_bytes():
+            return 0.0
+        lines = (process / "smaps_rollup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return 0.0  # it has ended meanwhile
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1e3

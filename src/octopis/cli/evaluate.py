@@ -1,7 +1,4 @@
-"""`octopis evaluate`: the paper's evaluation, from quotes to the report.
-
-How `octopis evaluate` shows its progress and its results.
-"""
+"""`octopis evaluate`: the paper's evaluation, from quotes to the report."""
 
 import sys
 import time
@@ -12,11 +9,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, TextColumn
-from rich.progress import Progress as Bar
+from rich.progress import TextColumn
 
 from octopis.cli import options, output
+from octopis.cli.progress import progress_bar
 from octopis.errors import OperationFailed
 from octopis.evaluation.agenda import Progress, Told
 from octopis.evaluation.evaluate import Evaluation, check_quotes
@@ -37,21 +33,9 @@ def shown_progress() -> Iterator[Told]:
     if not sys.stderr.isatty():
         yield _lines()
         return
-    columns = (
-        TextColumn("{task.description:<12}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TextColumn("{task.fields[detail]}"),
-    )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=1.0, detail="")
-
-        def told(progress: Progress) -> None:
-            bar.update(
-                task, description=progress.stage, completed=progress.share, detail=_detail(progress)
-            )
-
-        yield told
+    columns = TextColumn("{task.percentage:>3.0f}%"), TextColumn("{task.fields[detail]}")
+    with progress_bar(*columns, transient=True) as tell:
+        yield lambda now: tell(now.stage, now.share, 1.0, detail=_detail(now))
 
 
 def _lines() -> Told:

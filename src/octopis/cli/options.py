@@ -1,16 +1,23 @@
-"""Options that several commands share, each written down once."""
+"""Options that several commands share, each written down once.
 
+The options of a scenario's numbers come from where they are declared: octopis.scenario.plan.
+"""
+
+from collections.abc import Callable
+from functools import update_wrapper
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from octopis.cli import output
-from octopis.core.routing import Algorithm
+from octopis.cli.topology import load
+from octopis.core.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
 from octopis.scenario.costs import Profile, parse_profile, profile_named
+from octopis.scenario.document import QueueOptions, RoutingOptions
+from octopis.scenario.plan import PLAN_NUMBERS, plan_from
 
-Topology = Annotated[str, typer.Option(help="A name from `octopis topology list`, or a TOML file.")]
-HowToRoute = Annotated[Algorithm, typer.Option("--algorithm", help="How brokers route.")]
 CostProfile = Annotated[
     str,
     typer.Option(
@@ -18,24 +25,9 @@ CostProfile = Annotated[
         "`octopis bench calibrate`."
     ),
 ]
-Subscribers = Annotated[int, typer.Option(help="Clients with one subscription each.")]
-Publishers = Annotated[int, typer.Option(help="Clients that publish stock quotes.")]
-NotificationsEach = Annotated[
-    int, typer.Option("--notifications", help="How many each publisher sends.")
+ScenarioFolder = Annotated[
+    Path, typer.Argument(metavar="SCENARIO", help="A folder with a scenario.toml and its tables.")
 ]
-PerMinute = Annotated[float, typer.Option(help="How many it sends in a minute.")]
-HighRate = Annotated[
-    int, typer.Option(help="Notifications of one high-rate publisher; 0 for none.")
-]
-HighRatePerMinute = Annotated[float, typer.Option(help="Its rate.")]
-HighRatePublishers = Annotated[
-    int, typer.Option(help="How many of them, each in a cluster of its own.")
-]
-SubscribeEveryMs = Annotated[float, typer.Option(help="The time between two subscriptions.")]
-CongestionThreshold = Annotated[float, typer.Option(help="tau: above it a queue is congested.")]
-WindowMs = Annotated[float, typer.Option(help="t_w: queues are watched over it.")]
-QueueCapacity = Annotated[int, typer.Option(help="Messages in an output queue.")]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same scenario.")]
 Master = Annotated[
     str | None,
     typer.Option(
@@ -44,9 +36,72 @@ Master = Annotated[
     ),
 ]
 
+Command = Callable[..., None]
+
 
 def load_profile(name: str) -> Profile:
     """Return the profile that ships, or the one in the file, that the user named."""
     if name.endswith(".toml"):
         return parse_profile(output.read_text(Path(name)), name)
     return profile_named(name)
+
+
+def _how_it_is_run(  # noqa: PLR0913 - each is an option of the command
+    *,
+    topology: Annotated[
+        str, typer.Option(help="A name from `octopis topology list`, or a TOML file.")
+    ] = "figure-3",
+    algorithm: Annotated[Algorithm, typer.Option(help="How brokers route.")] = Algorithm.SNR,
+    profile: CostProfile = "paper",
+    congestion_threshold: Annotated[
+        float, typer.Option(help="tau: above it a queue is congested.")
+    ] = CONGESTION_THRESHOLD,
+    window_ms: Annotated[float, typer.Option(help="t_w: queues are watched over it.")] = WINDOW_MS,
+    queue_capacity: Annotated[int, typer.Option(help="Messages in an output queue.")] = 100_000,
+) -> dict[str, Any]:
+    return {
+        "routing": RoutingOptions(algorithm, congestion_threshold, window_ms),
+        "topology": load(topology),
+        "profile": load_profile(profile),
+        "queues": QueueOptions(queue_capacity),
+    }
+
+
+def takes_plan(**defaults: Any) -> Callable[[Command], Command]:
+    """Give a command all options of a scenario's plan in place of its argument `plan`.
+
+    `defaults` are by option, where they differ from those of a plan.
+    """
+    how = list(signature(_how_it_is_run).parameters.values())
+    numbers = [
+        Parameter(
+            each.key,
+            Parameter.KEYWORD_ONLY,
+            default=each.default,
+            annotation=Annotated[each.kind, typer.Option(help=each.meaning)],
+        )
+        for each in PLAN_NUMBERS
+    ]
+    offered = [
+        each.replace(default=defaults.get(each.name, each.default))
+        for each in (*how[:3], *numbers, *how[3:])
+    ]
+
+    def decorate(command: Command) -> Command:
+        def called(**given: Any) -> None:
+            chosen = {each.name: given.pop(each.name) for each in numbers}
+            others = _how_it_is_run(**{each.name: given.pop(each.name) for each in how})
+            command(**given, plan=plan_from(chosen, **others))
+
+        own = signature(command).parameters
+        places = [
+            each.replace(kind=Parameter.KEYWORD_ONLY)
+            for name, found in own.items()
+            for each in (offered if name == "plan" else [found])
+        ]
+        update_wrapper(called, command)
+        called.__signature__ = Signature(places)  # type: ignore[attr-defined]
+        called.__annotations__ = {each.name: each.annotation for each in places}
+        return called
+
+    return decorate

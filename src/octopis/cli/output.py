@@ -1,6 +1,5 @@
 """How commands print: tables for people, JSON for programs."""
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -12,7 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from octopis.errors import InvalidConfiguration
+from octopis.errors import InvalidConfiguration, OperationFailed
+from octopis.files import pretty_json
+from octopis.files import write_text as write_whole
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -25,7 +26,7 @@ def console() -> Console:
 
 def print_json(value: Any) -> None:
     """Print `value` as JSON on standard output."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+    sys.stdout.write(pretty_json(value).decode())
 
 
 def print_table(
@@ -72,6 +73,14 @@ def read_text(path: Path) -> str:
         raise InvalidConfiguration(f"cannot read {path}: {failure.strerror}") from failure
     except UnicodeDecodeError as failure:
         raise InvalidConfiguration(f"{path} is not a text file in UTF-8") from failure
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file that the user named, or raise OperationFailed."""
+    try:
+        write_whole(path, text)
+    except OSError as failure:
+        raise OperationFailed(f"cannot write {path}: {failure.strerror}") from failure
 
 
 def _shown(cell: object) -> str:

@@ -6,14 +6,16 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 import uvloop
+from rich.progress import MofNCompleteColumn
 
-from octopis.cli import output
+from octopis.cli import options, output
 from octopis.cli.overlay_options import (
     AlgorithmOption,
     ConfigOption,
@@ -24,16 +26,14 @@ from octopis.cli.overlay_options import (
     base_of,
     configured_overlay,
 )
-from octopis.cli.overlay_output import counting_bar, print_played, print_started, print_status
-from octopis.cli.sim import ScenarioArgument
+from octopis.cli.overlay_output import print_played, print_started, print_status
+from octopis.cli.progress import progress_bar
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.overlay.detached import start_detached
-from octopis.overlay.player import Play
 from octopis.overlay.registry import OverlayState, find, is_running
 from octopis.overlay.settings import PORT_MAX, format_overlay
 from octopis.overlay.status import ask_all, totals
 from octopis.overlay.supervisor import OverlayOrder, Supervisor, cores
-from octopis.scenario.folder import read_scenario
 from octopis.trace import Level
 
 app = typer.Typer(
@@ -72,8 +72,8 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
 ) -> None:
     """Start all brokers of an overlay, and say where to connect. Ctrl-C drains and stops it."""
     overlay = configured_overlay(topology, config, algorithm)
-    if trace is not None and trace.exists() and any(trace.iterdir()):
-        raise InvalidConfiguration(f"{trace} is not empty: choose another folder, or remove it")
+    if trace is not None:
+        _check_trace(trace)
     order = OverlayOrder(
         configuration=format_overlay(overlay),
         state=str(base_of(state).absolute()),
@@ -160,7 +160,7 @@ def config(
 
 @app.command()
 def play(  # noqa: PLR0913, PLR0917 - each is an option of the command
-    scenario: ScenarioArgument,
+    scenario: options.ScenarioFolder,
     name: Annotated[
         str | None, typer.Option(help="Which overlay, as `overlay up` called it; the latest.")
     ] = None,
@@ -170,11 +170,22 @@ def play(  # noqa: PLR0913, PLR0917 - each is an option of the command
     as_json: output.JsonFlag = False,
 ) -> None:
     """Play a scenario through a running overlay, with real clients, and say what came of it."""
+    # They load Arrow, which nothing else here needs.
+    from octopis.overlay.player import Play  # noqa: PLC0415
+    from octopis.scenario.folder import read_scenario  # noqa: PLC0415
+
     loaded = read_scenario(scenario)
     called, addresses = addresses_of(name, config, state)
-    with counting_bar() as progress:
+    with progress_bar(MofNCompleteColumn()) as progress:
         played = uvloop.run(Play(loaded, addresses, speed=speed, progress=progress).run())
     print_played(f"{loaded.document.scenario.name} through {called}", played, as_json=as_json)
+
+
+def _check_trace(folder: Path) -> None:
+    """Find here what would stop the brokers, which are processes of their own, from recording."""
+    import_module("pyarrow")
+    if folder.exists() and any(folder.iterdir()):
+        raise InvalidConfiguration(f"{folder} is not empty: choose another folder, or remove it")
 
 
 async def _supervise(order: OverlayOrder, say: Callable[[OverlayState], None]) -> None:

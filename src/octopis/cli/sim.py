@@ -1,7 +1,4 @@
-"""`octopis sim`: run overlays in virtual time.
-
-How simulated runs are shown: a progress bar, the summary, and the moments before a violation.
-"""
+"""`octopis sim`: run overlays in virtual time, and show how it went."""
 
 import re
 import sys
@@ -13,22 +10,22 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.console import Console
+from msgspec.structs import replace
 from rich.progress import (
-    BarColumn,
     MofNCompleteColumn,
-    Progress,
-    TaskID,
+    ProgressColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from octopis.cli import options, output
-from octopis.cli.topology import load
-from octopis.core.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
+from octopis.cli.progress import progress_bar
+from octopis.core.routing import Algorithm
 from octopis.errors import InvalidConfiguration, LawViolated
-from octopis.scenario.document import CutLink, QueueOptions, RoutingOptions, SlowLink
+from octopis.scenario.document import CutLink, SlowLink
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import Scenario, read_scenario
 from octopis.scenario.plan import ScenarioPlan
@@ -38,30 +35,25 @@ from octopis.simulator.run import run
 from octopis.trace import Level, RunSummary
 
 
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed:,.0f}/s" if task.speed else "")
+
+
 @contextmanager
-def progress_bar() -> Iterator[Told]:
-    """Show how far a run is, on standard error, where that is a terminal."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
+def virtual_progress() -> Iterator[Told]:
+    """Show how far a run is, at what rate, and in its virtual time."""
+    with progress_bar(
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
+        _Rate(),
         TextColumn("virtual {task.fields[virtual]}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as bar:
-        tasks: dict[str, TaskID] = {}
+    ) as tell:
 
         def told(phase: str, done: int, total: int, now_ns: int) -> None:
-            if phase not in tasks:
-                tasks[phase] = bar.add_task(phase, total=total, rate="", virtual="")
-            task = bar.tasks[tasks[phase]]
-            rate = f"{task.speed:,.0f}/s" if task.speed else ""
-            virtual = f"{now_ns / 1e9:,.1f} s"
-            bar.update(tasks[phase], completed=done, rate=rate, virtual=virtual)
+            tell(phase, done, total, virtual=f"{now_ns / 1e9:,.1f} s")
 
         yield told
 
@@ -127,30 +119,15 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-ScenarioArgument = Annotated[
-    Path, typer.Argument(metavar="SCENARIO", help="A folder with a scenario.toml and its tables.")
-]
-
 
 @app.command()
-def example(  # noqa: PLR0913, PLR0917 - each is an option of the command
+@options.takes_plan()
+def example(
+    *,
     out: Annotated[Path, typer.Option(help="The folder to write; new or empty.")] = Path(
         "out/scenario"
     ),
-    topology: options.Topology = "figure-3",
-    algorithm: options.HowToRoute = Algorithm.SNR,
-    profile: options.CostProfile = "paper",
-    subscribers: options.Subscribers = 100,
-    publishers: options.Publishers = 10,
-    notifications: options.NotificationsEach = 100,
-    per_minute: options.PerMinute = 60,
-    high_rate: options.HighRate = 0,
-    high_rate_per_minute: options.HighRatePerMinute = 100_000,
-    high_rate_publishers: options.HighRatePublishers = 1,
-    subscribe_every_ms: options.SubscribeEveryMs = 10,
-    congestion_threshold: options.CongestionThreshold = CONGESTION_THRESHOLD,
-    window_ms: options.WindowMs = WINDOW_MS,
-    queue_capacity: options.QueueCapacity = 100_000,
+    plan: ScenarioPlan,
     slow: Annotated[
         list[str] | None,
         typer.Option(help="A slow link, SOURCE:TARGET:FACTOR:BEGIN_MS:END_MS."),
@@ -159,33 +136,16 @@ def example(  # noqa: PLR0913, PLR0917 - each is an option of the command
         list[str] | None,
         typer.Option(help="A link that is down for a while, SOURCE:TARGET:BEGIN_MS:END_MS."),
     ] = None,
-    seed: options.Seed = 1,
 ) -> None:
     """Write a scenario of stock quotes: subscribers of 2% of them, placed at random."""
-    plan = ScenarioPlan(
-        routing=RoutingOptions(algorithm, congestion_threshold, window_ms),
-        name=out.resolve().name,
-        topology=load(topology),
-        profile=options.load_profile(profile),
-        queues=QueueOptions(queue_capacity),
-        faults=(*map(_slow_link, slow or ()), *map(_cut_link, cut or ())),
-        subscribers=subscribers,
-        publishers=publishers,
-        notifications_each=notifications,
-        per_minute=per_minute,
-        high_rate_notifications=high_rate,
-        high_rate_per_minute=high_rate_per_minute,
-        high_rate_publishers=high_rate_publishers,
-        subscribe_every_ms=subscribe_every_ms,
-        seed=seed,
-    )
-    write_example(plan, out)
+    faults = (*map(_slow_link, slow or ()), *map(_cut_link, cut or ()))
+    write_example(replace(plan, name=out.resolve().name, faults=faults), out)
     output.say(f"Scenario: {out}. Next: octopis sim run {out}")
 
 
 @app.command(name="run")
 def run_scenario(  # noqa: PLR0913, PLR0917 - each is an option of the command
-    scenario: ScenarioArgument,
+    scenario: options.ScenarioFolder,
     out: Annotated[
         Path | None, typer.Option(help="The folder for the trace; new or empty. [out/sim/...]")
     ] = None,
@@ -207,7 +167,7 @@ def run_scenario(  # noqa: PLR0913, PLR0917 - each is an option of the command
         loaded = loaded.with_algorithm(algorithm)
     folder = out or _usual_folder(loaded)
     try:
-        with progress_bar() as progress:
+        with virtual_progress() as progress:
             summary = run(loaded, folder, level=level, real_brokers=real_brokers, progress=progress)
     except KeyboardInterrupt:
         if folder.exists():
@@ -248,7 +208,7 @@ def replay(
     with TemporaryDirectory() as parent:
         again = Path(parent) / "trace"
         try:
-            with progress_bar() as progress:
+            with virtual_progress() as progress:
                 run(
                     loaded,
                     again,

@@ -2,24 +2,23 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from octopis.core.routing import Algorithm
 from octopis.demo.rounds import Round
 from octopis.demo.workload import Feed, SlowedLink
 from octopis.report.style import LOOKS, RC
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 _SIZE = (7.6, 3.6)
 _SLOW = "#7a828c"
 
 
-def draw_queue(rounds: Sequence[Round], link: SlowedLink, feed: Feed) -> "Figure":
+def draw_queue(rounds: Sequence[Round], link: SlowedLink, feed: Feed) -> Figure:
     """Draw the queue of the slowed link over time."""
     with _axes() as (figure, axes):
         axes.axvspan(feed.begin_s, feed.end_s, color="#eef1f4", zorder=0)
@@ -47,7 +46,7 @@ def draw_queue(rounds: Sequence[Round], link: SlowedLink, feed: Feed) -> "Figure
     return figure
 
 
-def draw_delays(delays_ns: Mapping[Algorithm, Sequence[int]]) -> "Figure":
+def draw_delays(delays_ns: Mapping[Algorithm, Sequence[int]]) -> Figure:
     """Draw which share of the deliveries came within which delay."""
     with _axes() as (figure, axes):
         for algorithm, delays in delays_ns.items():
@@ -73,11 +72,8 @@ def draw_delays(delays_ns: Mapping[Algorithm, Sequence[int]]) -> "Figure":
 
 
 @contextmanager
-def _axes() -> Iterator[tuple["Figure", "Axes"]]:
+def _axes() -> Iterator[tuple[Figure, Axes]]:
     """Give an empty figure, and let it have our look while it is drawn."""
-    from matplotlib import rc_context  # noqa: PLC0415 - only drawing should wait for it
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
     with rc_context(dict[Any, Any](RC)):
         figure = Figure(figsize=_SIZE, layout="constrained")
         yield figure, figure.add_subplot()

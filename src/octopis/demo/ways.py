@@ -1,6 +1,6 @@
 """Where one notification of the feed goes while the slowed link is overloaded, as a picture."""
 
-from typing import TYPE_CHECKING
+from matplotlib.figure import Figure
 
 from octopis.core.model import Notification
 from octopis.core.routing import Algorithm
@@ -10,13 +10,8 @@ from octopis.explain.explainer import explain
 from octopis.explain.pictures import draw_explanation
 from octopis.explain.question import AskedSubscriber, Question
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-
-def draw_way(
-    topology: NamedTopology, feed: Feed, link: SlowedLink, algorithm: Algorithm
-) -> "Figure":
+def draw_way(topology: NamedTopology, feed: Feed, link: SlowedLink, algorithm: Algorithm) -> Figure:
     """Draw the way of one notification, hop by hop, as the routing core decides."""
     question = Question(
         topology.scot,

@@ -8,6 +8,7 @@ Which link is slowed down, and to what: found in the scenario, the same for ever
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
 from octopis.core.model import BrokerId, Value
@@ -123,11 +124,7 @@ by the luck of its tree; with other seeds, BID's tree may lead past it."""
 SPEED = 2.5
 """The high-rate publisher starts after 5 s of the scenario: 2 s here."""
 
-TOPOLOGY = "figure-3"
 _DAYS = 20
-_PER_MINUTE = 240
-_HIGH_RATE_PER_MINUTE = 9_600
-_SELECTIVITY = 0.05
 
 SPARK_SETTINGS = {
     "spark.driver.memory": "1g",
@@ -139,24 +136,22 @@ SPARK_SETTINGS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class DemoSize:
-    """How much is played."""
-
-    subscribers: int
-    publishers: int
-    notifications_each: int
-    high_rate_notifications: int
-
-
-SIZES = {
-    "full": DemoSize(
-        subscribers=60, publishers=8, notifications_each=60, high_rate_notifications=1_600
-    ),
-    "small": DemoSize(
-        subscribers=20, publishers=3, notifications_each=10, high_rate_notifications=300
-    ),
-}
+FULL = ScenarioPlan(
+    routing=RoutingOptions(Algorithm.DNR),
+    name="demo",
+    topology=from_catalogue("figure-3"),
+    subscribers=60,
+    publishers=8,
+    notifications_each=60,
+    per_minute=240,
+    high_rate_notifications=1_600,
+    high_rate_per_minute=9_600,
+    selectivity=0.05,
+    seed=SEED,
+)
+SMALL = replace(
+    FULL, subscribers=20, publishers=3, notifications_each=10, high_rate_notifications=300
+)
 
 
 @dataclass(frozen=True)
@@ -166,23 +161,6 @@ class Prepared:
     scenario: Scenario
     due: int
     """How many deliveries the ground truth asks for."""
-
-
-def plan_of(size: DemoSize, seed: int) -> ScenarioPlan:
-    """Return the plan of the demonstration's scenario."""
-    return ScenarioPlan(
-        routing=RoutingOptions(Algorithm.DNR),
-        name="demo",
-        topology=from_catalogue(TOPOLOGY),
-        subscribers=size.subscribers,
-        publishers=size.publishers,
-        notifications_each=size.notifications_each,
-        per_minute=_PER_MINUTE,
-        high_rate_notifications=size.high_rate_notifications,
-        high_rate_per_minute=_HIGH_RATE_PER_MINUTE,
-        selectivity=_SELECTIVITY,
-        seed=seed,
-    )
 
 
 def prepare(spark: SparkSession, plan: ScenarioPlan, folder: Path) -> Prepared:

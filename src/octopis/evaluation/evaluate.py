@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -21,7 +20,7 @@ from octopis.evaluation.exact import distances, tree_lengths
 from octopis.evaluation.experiments import OVERLAY, SIZES, Experiment, Point, points
 from octopis.evaluation.folders import Folders, Request
 from octopis.evaluation.measures import Measures, read_measures
-from octopis.files import whole_folder
+from octopis.files import whole_folder, write_json
 from octopis.pipeline.ingest.ingest import ingest, ingest_synthetic, is_ingested, read_quotes
 from octopis.pipeline.ingest.quote_files import find_files
 from octopis.pipeline.results.check import COLUMNS, fingerprints
@@ -124,10 +123,7 @@ class Evaluation:
             pairs = true_pairs(spark, scenario).select(F.lit(plan.name).alias("run"), "*")
             row = fingerprints(pairs).first()
             found = {name: row[name] if row else 0 for name in COLUMNS}
-            path.parent.mkdir(exist_ok=True)
-            draft = path.with_suffix(".draft")
-            draft.write_bytes(msgspec.json.encode(found))
-            draft.rename(path)
+            write_json(path, found)
 
     def _simulations(self, spark: SparkSession) -> None:
         runs = [

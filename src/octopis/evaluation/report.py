@@ -1,11 +1,11 @@
 """The report of an evaluation: one page with everything in it, figures and tables beside it."""
 
-import shutil
 from collections import Counter
 from pathlib import Path
 
 from octopis.evaluation.claims import Outcome, outcome
 from octopis.evaluation.exact import Exact, exact
+from octopis.evaluation.figures import all_figures
 from octopis.evaluation.folders import Folders, Request
 from octopis.evaluation.measures import Measures
 from octopis.evaluation.paper_claims import CLAIMS
@@ -20,6 +20,7 @@ from octopis.evaluation.tables import (
     value_over_seeds,
     write_csv,
 )
+from octopis.files import whole_folder
 from octopis.report.page import Page
 from octopis.report.pictures import write_figure
 from octopis.scenario.costs import Profile
@@ -48,11 +49,12 @@ class Report:
 
     def write(self) -> Path:
         """Leave the page with its figures and tables, and return where it is."""
-        from octopis.evaluation.figures import all_figures  # noqa: PLC0415 - as in picture_files
+        # One that is there is replaced: it follows from the rest, and is quickly made.
+        with whole_folder(self._folders.report, lambda _: None) as folder:
+            self._write(folder)
+        return self._folders.page
 
-        folder = self._folders.report
-        shutil.rmtree(folder, ignore_errors=True)  # it follows from the rest, and is quickly made
-        folder.mkdir(parents=True)
+    def _write(self, folder: Path) -> None:
         self._tables(folder / "tables")
         page = Page("OctopiS beside the paper", self._lead())
         self._exact_section(page)
@@ -64,9 +66,7 @@ class Report:
             page.figure(paths[1], caption)
         self._sensitivity_section(page)
         self._how_section(page)
-        target = self._folders.page
-        target.write_text(page.text(), encoding="utf-8")
-        return target
+        (folder / self._folders.page.name).write_text(page.text(), encoding="utf-8")
 
     def _lead(self) -> str:
         verdicts = Counter(each.verdict for each in self.outcomes)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from octopis.errors import OperationFailed
+from octopis.files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,10 +25,15 @@ def write_figure(figure: "Figure", paths: Sequence[Path]) -> None:
     from matplotlib import rc_context  # noqa: PLC0415 - only drawing should wait for it
 
     for path in paths:
+        ending = path.suffix.lower()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             # Without a fixed salt, identifiers in SVG files would differ from run to run.
-            with rc_context({"svg.hashsalt": "octopis"}):
-                figure.savefig(path, dpi=_DOTS_PER_INCH, metadata=_METADATA[path.suffix.lower()])
+            with rc_context({"svg.hashsalt": "octopis"}), whole_file(path) as draft:
+                figure.savefig(
+                    draft,
+                    format=ending.removeprefix("."),
+                    dpi=_DOTS_PER_INCH,
+                    metadata=_METADATA[ending],
+                )
         except OSError as failure:
             raise OperationFailed(f"cannot write {path}: {failure.strerror}") from failure

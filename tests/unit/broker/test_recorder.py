@@ -5,6 +5,7 @@ import pyarrow.parquet as pq
 
 from octopis.broker.settings import ClientPolicy, LinkPolicy, QueueBounds
 from octopis.broker.tracing import TraceOptions
+from octopis.core.filters import parse_filter
 from octopis.core.routing import Algorithm
 from octopis.overlay.deployment import running
 from octopis.trace import Level, read_summary
@@ -84,7 +85,7 @@ def test_deliveries_that_a_slow_client_missed_are_not_in_the_trace(tmp_path: Pat
             (broker,) = live.values()
             async with client_of(broker) as writer, raw_client(broker):
                 session = broker.clients["raw"]
-                effects = broker.core.client_subscribes("raw", 1, "s", "x >= 0")
+                effects = broker.core.client_subscribes("raw", "s", parse_filter("x >= 0"))
                 session.numbers["s"] = 1
                 broker._carry_out(effects)
                 await writer.publish_many({"x": number} for number in range(500))

@@ -1,7 +1,7 @@
 import pytest
 
 from octopis.core.model import Notification
-from octopis.core.routing import CONGESTION_THRESHOLD, LinkStatusTable
+from octopis.core.routing import CONGESTION_THRESHOLD, LinkStatus
 from octopis.core.topology import from_catalogue
 from octopis.errors import InvalidConfiguration, InvalidSubscription, InvalidTopology
 from octopis.explain.question import QUEUE_LENGTH_MAX, Question
@@ -16,10 +16,10 @@ def question(**parts) -> Question:
 
 
 def overloaded_under(asked: Question, threshold: float) -> bool:
-    table = LinkStatusTable([LINK[1]], threshold)
-    status, wanted = table[LINK[1]], asked.status_of(LINK, threshold)
-    status.queue_length, status.q_in, status.q_out = wanted.queue_length, wanted.q_in, wanted.q_out
-    return table.is_overloaded(LINK[1])
+    status = LinkStatus(LINK[1], is_icol=True, congestion_threshold=threshold)
+    status.queue_length, q_in, q_out = asked.queue_of(LINK, threshold)
+    status.finish_window(q_in, q_out)
+    return status.is_overloaded
 
 
 LENGTHS = (1, 2, 9, 10, 11, 12, 99, 100, 101, 12_345, QUEUE_LENGTH_MAX)
@@ -32,21 +32,21 @@ class TestStatus:
     def test_overloaded_link_is_overloaded_with_any_queue(self, length: int, threshold: float):
         asked = question(overloaded=frozenset([LINK]), queue_lengths={LINK: length})
         assert overloaded_under(asked, threshold)
-        assert asked.status_of(LINK, threshold).queue_length == length
+        assert asked.queue_of(LINK, threshold)[0] == length
 
     @pytest.mark.parametrize("threshold", THRESHOLDS)
     @pytest.mark.parametrize("length", [0, *LENGTHS])
     def test_other_link_is_not_overloaded_with_any_queue(self, length: int, threshold: float):
         asked = question(queue_lengths={LINK: length})
         assert not overloaded_under(asked, threshold)
-        assert asked.status_of(LINK, threshold).queue_length == length
+        assert asked.queue_of(LINK, threshold)[0] == length
 
     @pytest.mark.parametrize("threshold", THRESHOLDS)
     def test_overloaded_link_without_a_queue_gets_one(self, threshold: float):
         assert overloaded_under(question(overloaded=frozenset([LINK])), threshold)
 
     def test_other_links_are_empty(self):
-        assert question().status_of(LINK, 10.0).queue_length == 0
+        assert question().queue_of(LINK, 10.0) == (0, 0, 0)
 
 
 class TestErrors:

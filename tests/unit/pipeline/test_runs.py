@@ -7,6 +7,7 @@ from octopis.core.topology import from_catalogue
 from octopis.errors import InvalidConfiguration
 from octopis.pipeline.runs.runs import Loaders, RunTable, parse_runs
 from octopis.scenario.costs import profile_named
+from octopis.scenario.plan import PLAN_NUMBERS, PlanNumber
 from octopis.trace import Level
 
 LOADERS = Loaders(from_catalogue, profile_named)
@@ -30,6 +31,22 @@ def test_lists_stand_for_every_combination():
     assert {run.plan.name for run in table.runs if run.plan} == {
         run.name.rpartition("-")[0] for run in table.runs
     }
+
+
+@pytest.mark.parametrize("number", PLAN_NUMBERS, ids=lambda number: number.key)
+def test_every_number_of_a_plan_is_a_key_and_tells_runs_apart(number: PlanNumber):
+    other = number.kind(number.default * 2 or 7)
+    text = f'[[runs]]\nalgorithm = "snr"\nhigh_rate = 5\n{number.key} = [{number.default}, {other}]'
+    runs = parsed(text.replace("high_rate = 5\nhigh_rate =", "high_rate =")).runs
+    values = [getattr(run.plan, number.field) for run in runs]
+    assert values == [number.default, other]
+    assert len({run.name for run in runs}) == 2
+
+
+def test_page_names_every_key_of_a_row():
+    page = (Path(__file__).parents[3] / "docs" / "pipeline.md").read_text(encoding="utf-8")
+    for key in ("scenario", "topology", "profile", *(number.key for number in PLAN_NUMBERS)):
+        assert f"`{key}`" in page
 
 
 def test_scenario_is_found_beside_the_table():

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from types import GenericAlias
 from typing import Any
 
 import msgspec
@@ -26,49 +27,32 @@ from octopis.core.topology import NamedTopology
 from octopis.errors import InvalidConfiguration
 from octopis.scenario.costs import Profile
 from octopis.scenario.document import RoutingOptions
-from octopis.scenario.plan import ScenarioPlan
+from octopis.scenario.plan import PLAN_NUMBERS, ScenarioPlan, plan_from
 from octopis.trace import Level
 
-_Whole = int | tuple[int, ...] | None
-_Number = float | tuple[float, ...] | None
-_Name = str | tuple[str, ...] | None
+
+def _one_or_several(kind: Any) -> Any:
+    return kind | GenericAlias(tuple, (kind, ...))
 
 
-class _Row(msgspec.Struct, frozen=True, kw_only=True):
-    algorithm: Algorithm | tuple[Algorithm, ...]
-    scenario: str | tuple[str, ...] | None = None
-    topology: _Name = None
-    profile: _Name = None
-    subscribers: _Whole = None
-    publishers: _Whole = None
-    notifications: _Whole = None
-    per_minute: _Number = None
-    high_rate: _Whole = None
-    high_rate_per_minute: _Number = None
-    high_rate_publishers: _Whole = None
-    subscribe_every_ms: _Number = None
-    selectivity: _Number = None
-    seed: _Whole = None
-
-
-class _Document(msgspec.Struct, frozen=True):
-    runs: tuple[_Row, ...]
-    level: Level = Level.DELIVERIES
-
+_Row: Any = msgspec.defstruct(
+    "_Row",
+    [
+        ("algorithm", _one_or_several(Algorithm)),
+        *((key, _one_or_several(str) | None, None) for key in ("scenario", "topology", "profile")),
+        *((each.key, _one_or_several(each.kind) | None, None) for each in PLAN_NUMBERS),
+    ],
+    frozen=True,
+    kw_only=True,
+)
+_Document: Any = msgspec.defstruct(
+    "_Document", [("runs", tuple[_Row, ...]), ("level", Level, Level.DELIVERIES)], frozen=True
+)
 
 _DEFAULTS: dict[str, Any] = {
     "topology": "figure-3",
     "profile": "paper",
-    "subscribers": 100,
-    "publishers": 10,
-    "notifications": 100,
-    "per_minute": 60.0,
-    "high_rate": 0,
-    "high_rate_per_minute": 100_000.0,
-    "high_rate_publishers": 1,
-    "subscribe_every_ms": 10.0,
-    "selectivity": 0.02,
-    "seed": 1,
+    **{each.key: each.default for each in PLAN_NUMBERS},
 }
 
 
@@ -113,7 +97,7 @@ def parse_runs(text: str, where: Path, loaders: Loaders) -> RunTable:
     return RunTable(tuple(found.values()), document.level)
 
 
-def _runs(row: _Row, base: Path, place: str, loaders: Loaders) -> list[Run]:
+def _runs(row: Any, base: Path, place: str, loaders: Loaders) -> list[Run]:
     given = {name: getattr(row, name) for name in _DEFAULTS if getattr(row, name) is not None}
     if row.scenario is not None:
         if given:
@@ -137,24 +121,24 @@ def _runs(row: _Row, base: Path, place: str, loaders: Loaders) -> list[Run]:
 
 
 def _plan(facts: dict[str, Any], algorithm: Algorithm, loaders: Loaders) -> ScenarioPlan:
-    plan = ScenarioPlan(
+    return plan_from(
+        {each.key: facts[each.key] for each in PLAN_NUMBERS},
         routing=RoutingOptions(algorithm),
         name=_name(facts),
         topology=loaders.topology(facts["topology"]),
         profile=loaders.profile(facts["profile"]),
-        subscribers=facts["subscribers"],
-        publishers=facts["publishers"],
-        notifications_each=facts["notifications"],
-        per_minute=facts["per_minute"],
-        high_rate_notifications=facts["high_rate"],
-        high_rate_per_minute=facts["high_rate_per_minute"],
-        high_rate_publishers=facts["high_rate_publishers"],
-        subscribe_every_ms=facts["subscribe_every_ms"],
-        selectivity=facts["selectivity"],
-        seed=facts["seed"],
     )
-    plan.check()
-    return plan
+
+
+_ALWAYS = {
+    "subscribers": "{}s",
+    "publishers": "{}p",
+    "notifications": "{}n",
+    "per_minute": "{:g}pm",
+}
+_BURST = ("high_rate", "high_rate_per_minute", "high_rate_publishers")
+_WHERE_UNUSUAL = {"subscribe_every_ms": "every{:g}ms", "selectivity": "{:g}"}
+"""How numbers stand in names; of others that are unusual, key and value do."""
 
 
 def _name(facts: dict[str, Any]) -> str:
@@ -162,16 +146,15 @@ def _name(facts: dict[str, Any]) -> str:
     parts = [Path(facts["topology"]).stem]
     if facts["profile"] != _DEFAULTS["profile"]:
         parts.append(Path(facts["profile"]).stem)
-    parts += [f"{facts['subscribers']}s", f"{facts['publishers']}p", f"{facts['notifications']}n"]
-    parts.append(f"{facts['per_minute']:g}pm")
+    parts += [form.format(facts[key]) for key, form in _ALWAYS.items()]
     if facts["high_rate"]:
         count = facts["high_rate_publishers"]
         each = f"{facts['high_rate']}at{facts['high_rate_per_minute']:g}pm"
         parts.append(f"{count if count > 1 else ''}hrp{each}")
-    if facts["subscribe_every_ms"] != _DEFAULTS["subscribe_every_ms"]:
-        parts.append(f"every{facts['subscribe_every_ms']:g}ms")
-    if facts["selectivity"] != _DEFAULTS["selectivity"]:
-        parts.append(f"{facts['selectivity']:g}")
+    for number in PLAN_NUMBERS:
+        key, value = number.key, facts[number.key]
+        if value != number.default and key not in {*_ALWAYS, *_BURST, "seed"}:
+            parts.append(_WHERE_UNUSUAL.get(key, key + "{:g}").format(value))
     return "-".join([*parts, f"seed{facts['seed']}"])
 
 

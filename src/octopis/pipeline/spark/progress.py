@@ -1,8 +1,8 @@
-"""How far Spark is, told to whoever shows it."""
+"""How far work is, looked at while it goes on, and told to whoever shows it."""
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -17,6 +17,24 @@ _EVERY_S = 0.2
 
 
 @contextmanager
+def meanwhile(look: Callable[[], None], every_s: float) -> Iterator[None]:
+    """Call `look` every so often from a thread of its own, until what is done meanwhile ends."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(every_s):
+            look()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
+@contextmanager
 def watched(spark: SparkSession, told: Told) -> Iterator[None]:
     """Tell `told` a few times a second how far the running stages are."""
     if is_connect(spark):
@@ -27,26 +45,18 @@ def watched(spark: SparkSession, told: Told) -> Iterator[None]:
         finally:
             spark.clearProgressHandlers()
         return
-    ended = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(spark, told, ended), daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        watcher.join()
-
-
-def _watch(spark: SparkSession, told: Told, ended: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
-    while not ended.wait(_EVERY_S):
-        try:
+
+    def look() -> None:
+        stages = []
+        with suppress(Py4JError, OSError):  # the session is being stopped
             stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
-        except Py4JError:
-            return  # the session is being stopped
         found = [stage for stage in stages if stage is not None]
         if found:
             told(sum(s.numCompletedTasks for s in found), sum(s.numTasks for s in found))
+
+    with meanwhile(look, _EVERY_S):
+        yield
 
 
 def _handler(told: Told) -> Any:

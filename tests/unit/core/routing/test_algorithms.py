@@ -26,5 +26,5 @@ def test_algorithm_is_chosen_when_the_broker_is_made(
 ):
     broker = Broker(B0, CHAIN, algorithm)
     assert broker.algorithm is algorithm
-    assert type(broker._spreading) is spreading
-    assert type(broker._routing) is routing
+    assert type(broker._subscriptions) is spreading
+    assert type(broker._notifications) is routing

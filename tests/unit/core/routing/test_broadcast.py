@@ -1,6 +1,6 @@
 from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId, ClusterBitVector
-from octopis.core.routing import Algorithm, Broker, Subscribe, Subscription, Unsubscribe
+from octopis.core.routing import Algorithm, Broker, Stored, Subscribe, Subscription, Unsubscribe
 from octopis.core.routing.messages import TableSnapshot
 from support.network import Network
 from support.overlays import A0, A1, B0, B1, B2, C0, C1, CHAIN, enqueued
@@ -15,7 +15,7 @@ def message(host: BrokerId, identity: str = "s", epoch: int = 0) -> Subscribe:
 
 
 def test_host_tells_all_its_neighbours_and_names_its_own_cluster():
-    effects = Broker(B0, CHAIN, Algorithm.SNR).client_subscribes("client", 0, "s", WANTED)
+    effects = Broker(B0, CHAIN, Algorithm.SNR).client_subscribes("client", "s", WANTED)
     sent = enqueued(effects)
     assert set(sent) == {A0, C0, B1, B2}
     assert all(messages == [message(B0)] for messages in sent.values())
@@ -29,7 +29,7 @@ def test_broker_of_the_host_cluster_tells_all_but_the_sender():
 
 def test_secondary_neighbour_does_not_forward_a_subscription():
     broker = Broker(B1, CHAIN, Algorithm.SNR)
-    assert broker.messages_arrived(B0, [message(A0)]) == []
+    assert broker.messages_arrived(B0, [message(A0)]) == [Stored("s", A0)]
     entry = broker.table.get("s")
     assert (entry.last_hop, entry.cbv_s, entry.host) == (B0, IN_CLUSTER_0, A0)
 
@@ -64,7 +64,7 @@ def test_newer_news_of_a_moved_subscription_wins_in_any_order():
 
 def test_home_keeps_a_subscription_when_it_hears_older_news_of_it():
     broker = Broker(A0, CHAIN, Algorithm.SNR)
-    broker.client_subscribes("client", 0, "s", WANTED, epoch=2)
+    broker.client_subscribes("client", "s", WANTED, epoch=2)
     assert broker.messages_arrived(B0, [message(C0, epoch=1)]) == []
     assert broker.table.get("s").host == A0
     assert enqueued(broker.client_leaves("client"))[A1] == [message(C0, epoch=1)]
@@ -72,7 +72,7 @@ def test_home_keeps_a_subscription_when_it_hears_older_news_of_it():
 
 def test_old_home_gives_the_subscription_up_when_it_hears_of_the_move():
     broker = Broker(A0, CHAIN, Algorithm.SNR)
-    broker.client_subscribes("client", 0, "s", WANTED)
+    broker.client_subscribes("client", "s", WANTED)
     effects = broker.messages_arrived(B0, [message(C0, epoch=1)])
     assert enqueued(effects) == {
         B0: [Unsubscribe("s")],

@@ -54,7 +54,7 @@ def carried(sent: dict[BrokerId, list[NotificationMessage]]) -> dict[BrokerId, s
 def test_publishers_host_follows_the_cases(queues: Queues, copies: dict[BrokerId, str]):
     broker = broker_at_b0(A0, C0, B1, B2)
     set_queues(broker, dict.fromkeys(CHAIN.neighbours(B0), FREE) | queues)
-    sent = enqueued(broker.client_publishes("publisher", 1, [ONE]))
+    sent = enqueued(broker.client_publishes([ONE]))
     assert carried(sent) == copies
 
 
@@ -62,10 +62,10 @@ def test_least_loaded_acol_that_is_overloaded_counts_as_none():
     # The shorter queue is the congested one: it grew fast in the last window.
     broker = broker_at_b0(A0, C0, B1)
     set_queues(broker, {B1: FULL, A0: 2, C0: 3})
-    broker.link_status[A0].q_in = 20
-    assert broker.link_status.is_overloaded(A0)
-    assert not broker.link_status.is_overloaded(C0)
-    sent = enqueued(broker.client_publishes("publisher", 1, [ONE]))
+    broker.link_status[A0].finish_window(20, 0)
+    assert broker.link_status[A0].is_overloaded
+    assert not broker.link_status[C0].is_overloaded
+    sent = enqueued(broker.client_publishes([ONE]))
     assert carried(sent) == {A0: "000", C0: "000", B1: "000"}
 
 
@@ -87,7 +87,7 @@ def test_link_that_is_down_never_carries_pending_clusters(
     for link in down:
         broker.link_down(link)
     set_queues(broker, queues)
-    sent = enqueued(broker.client_publishes("publisher", 1, [ONE]))
+    sent = enqueued(broker.client_publishes([ONE]))
     assert carried(sent) == copies
     assert broker.counters.lost_on_down_links == len(down)
 
@@ -102,7 +102,7 @@ def test_free_icol_with_the_shortest_queue_carries_and_ties_go_to_the_lowest_clu
         network.settle()
         broker = network.brokers[A0]
         set_queues(broker, dict(zip(scot.brokers[1:], (*lengths, FULL), strict=True)))
-        sent = enqueued(broker.client_publishes("publisher", 1, [ONE]))
+        sent = enqueued(broker.client_publishes([ONE]))
         carrying = [link.cluster for link, (copy,) in sent.items() if copy.cbv_p]
         assert carrying == [carrier]
 
@@ -137,7 +137,7 @@ def test_sender_is_no_way_out_for_pending_clusters():
 def test_empty_cbv_p_is_not_carried():
     broker = broker_at_b0(B1)
     set_queues(broker, {B1: FULL})
-    effects = broker.client_publishes("publisher", 1, [ONE])
+    effects = broker.client_publishes([ONE])
     assert enqueued(effects) == {B1: [NotificationMessage(ONE)]}
     assert effects[-1].reasons == [Reason.CASE_III]
 
@@ -146,19 +146,19 @@ def test_cases_are_counted():
     broker = broker_at_b0(A0, B1, B2)
     for queues in ({}, {B1: FULL}, {B2: FULL}, {B1: FULL, B2: FULL}):
         set_queues(broker, dict.fromkeys(CHAIN.neighbours(B0), FREE) | queues)
-        broker.client_publishes("publisher", 1, [ONE])
+        broker.client_publishes([ONE])
     set_queues(broker, dict.fromkeys(CHAIN.neighbours(B0), FULL))
-    broker.client_publishes("publisher", 1, [ONE])
+    broker.client_publishes([ONE])
     assert broker.counters.cases == {"I": 2, "II": 1, "III": 1}
 
 
 def test_batch_that_fills_a_queue_is_routed_as_one_by_one():
     together, apart = broker_at_b0(A0, B1, B2), broker_at_b0(A0, B1, B2)
     notifications = [ONE, TWO] * 15
-    one = enqueued(together.client_publishes("publisher", 1, notifications))
+    one = enqueued(together.client_publishes(notifications))
     other: dict[BrokerId, list[NotificationMessage]] = {}
     for notification in notifications:
-        effects = apart.client_publishes("publisher", 1, [notification])
+        effects = apart.client_publishes([notification])
         for link, messages in enqueued(effects).items():
             other.setdefault(link, []).extend(messages)
     assert one == other

@@ -30,8 +30,8 @@ def known(broker: Broker) -> list[str]:
 
 
 def test_host_numbers_its_changes(broker: Broker):
-    first = enqueued(broker.client_subscribes("client", 1, "s1", WANTED))
-    second = enqueued(broker.client_unsubscribes("client", 2, "s1"))
+    first = enqueued(broker.client_subscribes("client", "s1", WANTED))
+    second = enqueued(broker.client_unsubscribes("client", "s1"))
     neighbours = CHAIN.neighbours(B0)
     assert first == {link: [change(1, host=B0)] for link in neighbours}
     assert second == {link: [Flooded(B0, 0, 2, None, "s1")] for link in neighbours}
@@ -51,7 +51,7 @@ def test_later_copy_is_counted_and_dropped(broker: Broker):
 def test_first_arrival_of_the_first_change_sets_the_way_for_all_later_ones(broker: Broker):
     broker.messages_arrived(B1, [change(1)])
     broker.messages_arrived(A0, [change(1), change(2)])
-    assert broker._spreading.next_hop(A0) == B1
+    assert broker._subscriptions.next_hop(A0) == B1
     assert {entry.last_hop for entry in broker.table} == {B1}
 
 
@@ -66,12 +66,12 @@ def test_new_generation_replaces_everything_and_makes_a_new_tree(broker: Broker)
     sent = enqueued(broker.messages_arrived(B1, [state(1, 2, "s2", "s3")]))
     assert sent == {link: [state(1, 2, "s2", "s3")] for link in (A0, C0, B2)}
     assert known(broker) == ["s2", "s3"]
-    assert broker._spreading.next_hop(A0) == B1
+    assert broker._subscriptions.next_hop(A0) == B1
     assert broker.messages_arrived(A0, [state(1, 2, "s2", "s3")]) == []
 
 
 def test_old_home_takes_its_subscription_back_everywhere_when_it_hears_of_the_move(broker: Broker):
-    broker.client_subscribes("client", 1, "s1", WANTED)
+    broker.client_subscribes("client", "s1", WANTED)
     sent = enqueued(broker.messages_arrived(A0, [change(1, epoch=1)]))
     assert sent[C0] == [change(1, epoch=1), Flooded(B0, 0, 2, None, "s1")]
     assert sent[A0] == [Flooded(B0, 0, 2, None, "s1")]
@@ -80,7 +80,7 @@ def test_old_home_takes_its_subscription_back_everywhere_when_it_hears_of_the_mo
 
 
 def test_wish_of_a_neighbour_makes_the_host_flood_a_new_generation(broker: Broker):
-    broker.client_subscribes("client", 1, "s1", WANTED)
+    broker.client_subscribes("client", "s1", WANTED)
     sent = enqueued(broker.messages_arrived(A0, [Refresh(B0, 0)]))
     assert sent == {link: [state(1, 1, "s1", host=B0)] for link in CHAIN.neighbours(B0)}
     assert broker.messages_arrived(C0, [Refresh(B0, 0)]) == []  # it has been fulfilled

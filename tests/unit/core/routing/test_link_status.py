@@ -2,8 +2,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from octopis.core.routing import CONGESTION_THRESHOLD, WINDOW_MS, LinkStatusTable
-from support.overlays import A0, C0
+from octopis.core.model import BrokerId
+from octopis.core.routing import CONGESTION_THRESHOLD, WINDOW_MS, LinkStatus
+from octopis.core.routing.link_status import NEVER, least_loaded
+from support.overlays import A0
+
+WINDOW_NS = WINDOW_MS * 1_000_000
+
+
+def status(tau: float = 10.0, q_in: int = 0, q_out: int = 0, length: int = 0) -> LinkStatus:
+    made = LinkStatus(A0, is_icol=True, congestion_threshold=tau)
+    made.finish_window(q_in, q_out)
+    made.queue_length = length
+    return made
+
+
+def counts(found: LinkStatus) -> tuple[int, int, int]:
+    return found.queue_length, found.q_in, found.q_out
 
 
 def test_defaults_are_those_of_the_paper():
@@ -28,19 +43,14 @@ def test_defaults_are_those_of_the_paper():
     ],
 )
 def test_equation_3_by_hand(queue_length: int, q_in: int, q_out: int, overloaded: bool):
-    table = LinkStatusTable([A0], congestion_threshold=10.0)
-    status = table[A0]
-    status.queue_length, status.q_in, status.q_out = queue_length, q_in, q_out
-    assert table.is_overloaded(A0) is overloaded
+    assert status(10.0, q_in, q_out, queue_length).is_overloaded is overloaded
 
 
 @pytest.mark.parametrize(
     ("q_in", "q_out", "element"), [(0, 0, 1.0), (3, 1, 2.0), (1, 3, 0.5), (7, 7, 1.0)]
 )
 def test_congestion_element_says_whether_the_queue_grew(q_in: int, q_out: int, element: float):
-    status = LinkStatusTable([A0], 10.0)[A0]
-    status.q_in, status.q_out = q_in, q_out
-    assert status.congestion_element == element
+    assert status(10.0, q_in, q_out).congestion_element == element
 
 
 @given(
@@ -49,69 +59,120 @@ def test_congestion_element_says_whether_the_queue_grew(q_in: int, q_out: int, e
     st.integers(0, 10_000),
 )
 def test_longest_uncongested_queue_is_where_equation_3_turns(tau: float, q_in: int, q_out: int):
-    table = LinkStatusTable([A0], tau)
-    table[A0].q_in, table[A0].q_out = q_in, q_out
-    longest = table.longest_uncongested(A0)
+    found = status(tau, q_in, q_out)
+    longest = found.longest_uncongested
     assert longest * (1 + q_in) <= tau * (1 + q_out)
     assert (longest + 1) * (1 + q_in) > tau * (1 + q_out)
-    table[A0].queue_length = int(longest)
-    assert not table.is_overloaded(A0)
-    table[A0].queue_length += 1
-    assert table.is_overloaded(A0)
+    found.queue_length = int(longest)
+    assert not found.is_overloaded
+    found.queue_length += 1
+    assert found.is_overloaded
 
 
 def test_without_a_threshold_nothing_is_congested():
-    table = LinkStatusTable([A0], float("inf"))
-    table.entered(A0, 10**9)
-    assert not table.is_overloaded(A0)
+    assert not status(float("inf"), length=10**9).is_overloaded
+
+
+def test_link_that_is_down_is_not_overloaded():
+    found = status(length=11)
+    assert found.is_overloaded
+    found.is_up = False
+    assert not found.is_overloaded
 
 
 def test_queue_length_is_read_now_and_counts_only_from_the_last_finished_window():
-    table = LinkStatusTable([A0], 10.0)
-    table.entered(A0, 3)
-    table.left(A0)
-    status = table[A0]
-    assert (status.queue_length, status.q_in, status.q_out) == (2, 0, 0)
-    table.window_elapsed()
-    assert (status.queue_length, status.q_in, status.q_out) == (2, 3, 1)
-    table.window_elapsed()
-    assert (status.queue_length, status.q_in, status.q_out) == (2, 0, 0)
+    found = status()
+    found.entered(0, 3)
+    found.left(WINDOW_NS - 1)
+    assert counts(found) == (2, 0, 0)
+    found.roll(WINDOW_NS)
+    assert counts(found) == (2, 3, 1)
+    found.entered(WINDOW_NS, 1)  # in the window that runs
+    assert counts(found) == (3, 3, 1)
+    found.roll(2 * WINDOW_NS)
+    assert counts(found) == (3, 1, 0)
 
 
-def test_links_are_counted_apart():
-    table = LinkStatusTable([A0, C0], 10.0)
-    table.entered(A0, 11)
-    assert table.is_overloaded(A0)
-    assert not table.is_overloaded(C0)
+@pytest.mark.parametrize("windows", [2, 3, 1_000_000])
+def test_after_a_window_in_which_nothing_happened_both_counts_are_zero(windows: int):
+    found = status()
+    found.entered(0, 3)
+    found.roll(windows * WINDOW_NS)
+    assert counts(found) == (3, 0, 0)
 
 
-def test_reset_forgets_queue_and_windows():
-    table = LinkStatusTable([A0], 0.0)
-    table.entered(A0, 5)
-    table.window_elapsed()
-    table.reset(A0)
-    assert not table.is_overloaded(A0)
-    assert table[A0].q_in == table[A0].queue_length == 0
+def test_what_happens_belongs_to_the_window_of_its_time_whenever_somebody_looks():
+    found = status()
+    found.entered(0, 5)
+    found.dropped(WINDOW_NS + 1, 2)  # the first look at the new window is a change itself
+    assert counts(found) == (3, 5, 0)
+    found.left(2 * WINDOW_NS, 3)
+    assert counts(found) == (0, 0, 0)
+    found.roll(3 * WINDOW_NS)
+    assert counts(found) == (0, 0, 3)
+
+
+def test_departure_that_is_known_in_advance_is_counted_when_its_time_has_come():
+    found = status()
+    found.entered(0, 2)
+    found.leaves_at = WINDOW_NS + 5
+    found.roll(WINDOW_NS + 4)
+    assert counts(found) == (2, 2, 0)
+    found.roll(3 * WINDOW_NS)  # it left two windows ago
+    assert counts(found) == (1, 0, 0)
+    assert found.leaves_at == NEVER
+
+
+def test_departure_that_is_known_in_advance_counts_in_its_own_window():
+    found = status()
+    found.entered(0, 2)
+    found.leaves_at = WINDOW_NS + 5
+    found.entered(2 * WINDOW_NS)
+    assert counts(found) == (2, 0, 1)
+
+
+def test_link_that_goes_down_forgets_queue_and_windows():
+    found = status(0.0)
+    found.entered(0, 5)
+    found.roll(WINDOW_NS)
+    found.leaves_at = 2 * WINDOW_NS
+    found.go_down()
+    found.is_up = True
+    assert not found.is_overloaded
+    assert counts(found) == (0, 0, 0)
+    found.roll(3 * WINDOW_NS)  # nothing leaves any more
+    assert counts(found) == (0, 0, 0)
 
 
 def test_more_cannot_leave_than_entered():
-    table = LinkStatusTable([A0], 10.0)
-    table.entered(A0)
+    found = status()
+    found.entered(0)
     with pytest.raises(AssertionError, match="more messages left"):
-        table.left(A0, 2)
+        found.left(0, 2)
 
 
 def test_what_a_full_queue_drops_is_gone_but_did_not_go_over_the_link():
-    table = LinkStatusTable([A0], 10.0)
-    table.entered(A0, 5)
-    table.left(A0, 1)
-    table.dropped(A0, 3)
-    table.window_elapsed()
-    assert (table[A0].queue_length, table[A0].q_in, table[A0].q_out) == (1, 5, 1)
+    found = status()
+    found.entered(0, 5)
+    found.left(0, 1)
+    found.dropped(0, 3)
+    found.roll(WINDOW_NS)
+    assert counts(found) == (1, 5, 1)
 
 
 def test_no_more_can_be_dropped_than_is_there():
-    table = LinkStatusTable([A0], 10.0)
-    table.entered(A0, 1)
-    with pytest.raises(AssertionError, match="more messages of B\\(a, 0\\) were dropped"):
-        table.dropped(A0, 2)
+    found = status()
+    found.entered(0)
+    with pytest.raises(AssertionError, match=r"more towards B\(a, 0\) was dropped"):
+        found.dropped(0, 2)
+
+
+def test_least_loaded_is_the_shortest_and_then_the_lowest():
+    def link(region: str, cluster: int, length: int = 0) -> LinkStatus:
+        made = LinkStatus(BrokerId(region, cluster), is_icol=False)
+        made.queue_length = length
+        return made
+
+    assert least_loaded([link("a", 0, 2), link("b", 1, 1)]).link == ("b", 1)
+    assert least_loaded([link("a", 2), link("a", 1), link("a", 3)]).link == ("a", 1)
+    assert least_loaded([link("c", 0), link("b", 0)]).link == ("b", 0)

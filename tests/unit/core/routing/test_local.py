@@ -7,7 +7,7 @@ from support.overlays import ONE, TWO
 
 @pytest.fixture
 def outbox() -> Outbox:
-    return Outbox((), LinkStatusTable((), 10.0))
+    return Outbox(LinkStatusTable())
 
 
 @pytest.fixture

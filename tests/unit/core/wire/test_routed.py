@@ -1,6 +1,6 @@
 import pytest
 
-from octopis.core.model import BrokerId, ClusterBitVector, Notification
+from octopis.core.model import ClusterBitVector, Notification
 from octopis.core.routing.messages import NotificationMessage
 from octopis.core.wire.frames import FrameKind, encode
 from octopis.core.wire.link import decode_headed, decode_routed, encode_routed
@@ -22,7 +22,7 @@ def test_ordinary_notification_is_the_publishers_bytes_and_nothing_else():
     [
         NotificationMessage(ONE, ClusterBitVector(6)),
         NotificationMessage(ONE, ClusterBitVector(1 << 80)),
-        NotificationMessage(ONE, bids=(BrokerId("a", 0), BrokerId("b", 2))),
+        NotificationMessage(ONE, bids=1 << 74 | 1),
     ],
 )
 def test_header_stands_before_the_same_bytes(routed: NotificationMessage):

@@ -32,9 +32,7 @@ ONE = Subscription("me/1", parse_filter("price BETWEEN 5 AND 10 AND symbol = 'O'
 
 @pytest.mark.parametrize("bits", [0, 1, 5, 255, 256, 1 << 99])
 def test_bit_vector_of_any_length_comes_back(bits: int):
-    found = decode_bits(encode_bits(ClusterBitVector(bits)))
-    assert found == bits
-    assert isinstance(found, ClusterBitVector)
+    assert decode_bits(encode_bits(bits)) == bits
 
 
 @pytest.mark.parametrize(

@@ -1,28 +1,59 @@
-"""`octopis trace`: what runs have left behind, measured and checked on Spark."""
+"""`octopis sweep` and `octopis trace`: many simulations on Spark, and what runs left behind."""
 
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from octopis.cli import options, output
-from octopis.cli.spark import spark_for
-from octopis.errors import DeliveriesWrong, InvalidConfiguration
+from octopis.cli.progress import spark_for
+from octopis.cli.topology import load
+from octopis.errors import DeliveriesWrong, InvalidConfiguration, SweepFailed
 from octopis.pipeline.results.check import UNORDERED, Verdict
 from octopis.pipeline.results.check import check as check_trace
 from octopis.pipeline.results.results import write_results
-from octopis.pipeline.runs.sweep import scenario_of
+from octopis.pipeline.runs import sweep as sweeping
+from octopis.pipeline.runs.runs import Loaders, parse_runs
 from octopis.scenario.folder import read_scenario
 
-app = typer.Typer(
+trace_app = typer.Typer(
     help="What runs have left behind, on Spark: metrics, check.", no_args_is_help=True
 )
 
 _MS = 1e6
 
 
-@app.command()
+def sweep(
+    runs: Annotated[Path, typer.Argument(metavar="RUNS.toml", help="The table of runs.")],
+    out: Annotated[
+        Path, typer.Option(help="The folder for the traces; what is done there stays done.")
+    ] = Path("out/sweep"),
+    master: options.Master = None,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Run a table of simulations, one in each Spark task; started again, go on where it stopped."""
+    table = parse_runs(output.read_text(runs), runs, Loaders(load, options.load_profile))
+    with spark_for("simulating", master, unit="runs") as spark:
+        reports = sweeping.sweep(spark, table, out)
+    if as_json:
+        output.print_json(msgspec.to_builtins(reports))
+    else:
+        output.print_table(
+            f"Runs in {out}",
+            ("run", "algorithm", "state", "s", "error"),
+            [(each.run, each.algorithm, each.state, each.took_s, each.error) for each in reports],
+        )
+        states = Counter(each.state for each in reports)
+        output.say(", ".join(f"{count} {state}" for state, count in states.items()))
+    failed = [each for each in reports if each.state == "failed"]
+    if failed:
+        raise SweepFailed(tuple(each.run for each in failed), len(reports), failed[0].error)
+
+
+@trace_app.command()
 def metrics(
     traces: Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Folders of runs.")],
     out: Annotated[Path, typer.Option(help="The folder to write; new.")] = Path("out/metrics"),
@@ -43,7 +74,7 @@ def metrics(
     output.say(f"All tables, as Parquet and CSV: {out}")
 
 
-@app.command()
+@trace_app.command()
 def check(
     trace: Annotated[Path, typer.Argument(metavar="TRACE", help="The folder of a run.")],
     scenario: Annotated[
@@ -57,7 +88,7 @@ def check(
     as_json: output.JsonFlag = False,
 ) -> None:
     """Compare a run's deliveries with the ground truth; exit 1 where any is wrong."""
-    folder = scenario or scenario_of(trace)
+    folder = scenario or sweeping.scenario_of(trace)
     if folder is None:
         raise InvalidConfiguration(f"say which scenario {trace} was run from: --scenario DIR")
     loaded = read_scenario(folder)

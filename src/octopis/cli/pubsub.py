@@ -1,6 +1,10 @@
-"""`octopis pub`: publish notifications from the shell."""
+"""`octopis pub` and `octopis sub`: publish and subscribe from the shell.
+
+What `sub` prints are the JSON lines that `pub --file` reads (see notifications.py).
+"""
 
 import asyncio
+import signal
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -11,10 +15,13 @@ import typer
 import uvloop
 
 from octopis.cli import output
-from octopis.cli.notifications import line_batches, parse_attributes, parse_line
+from octopis.cli.filter import DialectOption
+from octopis.cli.notifications import format_line, line_batches, parse_attributes, parse_line
 from octopis.cli.overlay_options import StateOption, default_url
 from octopis.client.client import Client
 from octopis.client.publishing import Publication
+from octopis.client.streams import Gap, Notifications
+from octopis.core.filters import Filter, parse_filter
 from octopis.core.model import Value
 from octopis.errors import ConnectionFailed, InvalidConfiguration, InvalidNotification, OctopisError
 
@@ -134,3 +141,59 @@ async def _lines(path: Path, payload: bytes) -> AsyncIterator[_Batch]:
                 return
             batch.append((attributes, own or payload))
         yield batch, None
+
+
+def sub(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[URL] FILTER...",
+            help="The broker (that of the latest overlay here), and what to subscribe to: "
+            "\"price > 50 AND symbol = 'IBM'\"; several filters mean any of them.",
+        ),
+    ],
+    count: Annotated[
+        int | None, typer.Option(min=1, help="Stop after so many notifications.")
+    ] = None,
+    dialect: DialectOption = "sql",
+    state: StateOption = None,
+) -> None:
+    """Subscribe, and print one line of JSON for each notification, until Ctrl-C."""
+    texts = list(words)
+    url = texts.pop(0) if texts[0].startswith(_SCHEME) else default_url(state)
+    if not texts:
+        raise InvalidConfiguration("say what to subscribe to, such as \"symbol = 'IBM'\"")
+    try:
+        uvloop.run(_print(url, [parse_filter(text, dialect) for text in texts], count))
+    except BrokenPipeError:
+        output.be_quiet()
+
+
+async def _print(url: str, filters: list[Filter], count: int | None) -> None:
+    loop, printing = asyncio.get_running_loop(), asyncio.current_task()
+    assert printing is not None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, printing.cancel)
+    try:
+        async with Client(url) as client:
+            stream = client.subscribe(*filters, on_gap=_report)
+            async with stream as notifications:
+                sys.stderr.write(f"octopis: subscribed at {client.broker}\n")
+                await _print_all(notifications, count)
+    except asyncio.CancelledError:
+        sys.stderr.write("octopis: stopped\n")
+
+
+async def _print_all(notifications: Notifications, left: int | None) -> None:
+    async for batch in notifications.batches():
+        shown = batch[:left]
+        sys.stdout.write("".join(map(format_line, shown)))
+        sys.stdout.flush()
+        if left is not None:
+            left -= len(shown)
+            if not left:
+                break
+
+
+def _report(gap: Gap) -> None:
+    sys.stderr.write(f"octopis: notifications may be missing here: {gap.reason}\n")
