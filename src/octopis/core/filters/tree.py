@@ -219,6 +219,5 @@ def _multiplied_out(node: Node) -> tuple[Conjunction, ...]:
 
 
 def _joined_by_and(conjunctions: tuple[Conjunction, ...]) -> Conjunction:
-    whole = conjunction(term for terms in conjunctions for term in terms)
-    # A conjunction of terms has only terms in it.
-    return whole.children if isinstance(whole, And) else (whole,)  # type: ignore[return-value]
+    terms: list[Node] = [term for terms in conjunctions for term in terms]
+    return tuple(_with_joined_values(And, terms))  # type: ignore[arg-type]  # of terms: terms
