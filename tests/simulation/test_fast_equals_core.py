@@ -1,10 +1,12 @@
-"""The cheap forms of the algorithms do what `routing.Broker` does, message by message.
+"""The simulator's own traffic does what `routing.Broker` does, message by message.
 
 And what a run writes down changes nothing of what it does.
 """
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
+from typing import get_args
 
 import msgspec
 import pytest
@@ -12,11 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from octopis.core.routing import Algorithm
+from octopis.errors import OperationFailed
+from octopis.scenario.document import Policy, QueueOptions
 from octopis.simulator.run import run
 from octopis.trace import Level, RunSummary
 from support.simulations import (
+    Setup,
     digests,
     made_deliveries,
+    message_ns,
     on_disk,
     ran,
     random_setup,
@@ -48,6 +54,41 @@ def test_trace_is_the_same_with_real_brokers_at_level_deliveries(
     with on_disk(random_setup(random, algorithm)) as (scenario, folder):
         cheap = run(scenario, folder / "cheap")
         assert run(scenario, folder / "real", real_brokers=True) == cheap
+        assert digests(folder / "cheap") == digests(folder / "real")
+
+
+def with_full_queues(random: Random, algorithm: Algorithm, policy: Policy) -> Setup:
+    """Return a scenario whose queues are short, and in which subscriptions have time to settle."""
+    setup = random_setup(random, algorithm)
+    patience_ns = 10_000 * message_ns(setup.costs)
+    return replace(
+        setup,
+        subscribers=tuple(
+            each._replace(at_ns=number * patience_ns)
+            for number, each in enumerate(setup.subscribers)
+        ),
+        queues=QueueOptions(random.choice((1, 2, 5)), policy),
+    )
+
+
+@pytest.mark.parametrize("algorithm", Algorithm)
+@pytest.mark.parametrize("policy", get_args(Policy))
+@given(random=RANDOMS)
+@settings(max_examples=40, deadline=None)
+def test_trace_is_the_same_with_real_brokers_where_queues_fill_up(
+    algorithm: Algorithm, policy: Policy, random: Random
+):
+    with on_disk(with_full_queues(random, algorithm, policy)) as (scenario, folder):
+        endings = []
+        for name, real_brokers in (("cheap", False), ("real", True)):
+            try:
+                ran_as = run(scenario, folder / name, level=Level.FULL, real_brokers=real_brokers)
+            except OperationFailed as stopped:
+                assert policy == "stop"
+                endings.append(str(stopped))
+            else:
+                endings.append(ran_as)
+        assert endings[0] == endings[1]
         assert digests(folder / "cheap") == digests(folder / "real")
 
 

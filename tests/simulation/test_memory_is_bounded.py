@@ -108,9 +108,9 @@ def test_agenda_holds_what_is_under_way(monkeypatch: pytest.MonkeyPatch):
     sizes: list[int] = []
 
     class Sized(Kernel):
-        def send(self, output: Output, copy: Copy, now: int) -> None:
+        def enqueue(self, output: Output, copy: Copy, now: int) -> None:
             sizes.append(len(self._agenda))
-            super().send(output, copy, now)
+            super().enqueue(output, copy, now)
 
     monkeypatch.setattr(simulation_module, "Kernel", Sized)
     with simulated(setup(SHORT), Level.SUMMARY) as (simulation, _):

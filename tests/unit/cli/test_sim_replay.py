@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from octopis.scenario.folder import read_scenario
-from octopis.simulator.core import RealBrokers
-from octopis.simulator.static import StaticNotifying
+from octopis.simulator.notifying import StaticNotifying
+from octopis.simulator.real_brokers import RealBrokers
 from octopis.trace import Level, read_summary
 from support.sim_command import BURST, SMALL, edit, refused
 from support.simulations import rows

@@ -3,14 +3,14 @@ import gc
 import pytest
 
 from octopis.core.routing import Reason
-from octopis.simulator.audience import Copy, Spread
+from octopis.simulator.audience import Broadcast, Copy
 from octopis.simulator.network import Network
 from support.overlays import CHAIN
 
 
-def spread() -> Spread:
+def spread() -> Broadcast:
     host = Network(CHAIN, 0, exact=False).stations[0]
-    return Spread(number=3, host=host, subscribed_ns=5)
+    return Broadcast(number=3, host=host, subscribed_ns=5)
 
 
 def test_spread_begins_as_the_one_message_of_its_client():

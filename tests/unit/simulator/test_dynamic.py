@@ -1,11 +1,13 @@
 """Publishers at b,0 of a - b - c in three clusters, and an iCOL towards b,1 that is slow."""
 
+from dataclasses import replace
+
 import pytest
 
 from octopis.core.routing import Algorithm, Reason
-from octopis.scenario.document import SlowLink
+from octopis.scenario.document import Policy, QueueOptions, SlowLink
 from octopis.simulator.audience import Copy
-from octopis.simulator.dynamic import DynamicNotifying
+from octopis.simulator.notifying import DynamicNotifying
 from support.overlays import B0, C0
 from support.simulations import MS, Publishes, Row, Setup, Subscribes, plain, ran, rows, simulated
 
@@ -64,6 +66,25 @@ def test_cases_are_counted_as_often_as_a_copy_gives_them_as_its_reason():
         for case in ("I", "II", "III"):
             assert summary.dnr_cases.get(case, 0) == sum(row["reason"] == case for row in ims)
         assert summary.dnr_cases["I"] >= 20
+
+
+@pytest.mark.parametrize("policy", ["drop_newest", "drop_oldest"])
+def test_full_queue_counts_as_congested_although_it_drops_as_much_as_it_gets(policy: Policy):
+    # At most 5 messages wait, so only Q_in over Q_out can tell: what was dropped did not leave.
+    setup = slow_icol("b,1", "b,2", count=400)
+    full = replace(
+        setup,
+        congestion_threshold=10,
+        queues=QueueOptions(5, policy),
+        window_ns=MS,
+        subscribers=tuple(
+            each._replace(at_ns=number * MS) for number, each in enumerate(setup.subscribers)
+        ),
+    )
+    with ran(full) as (summary, _):
+        (bound,) = summary.queue_bounds
+        assert (bound.source, bound.target) == ("b,0", "b,1")
+        assert summary.dnr_cases["I"] > bound.dropped > 0
 
 
 def test_without_congestion_dynamic_routing_is_static_routing():

@@ -4,7 +4,7 @@ import pytest
 
 from octopis.core.routing import Algorithm, Reason
 from octopis.simulator.audience import Copy
-from octopis.simulator.identified import IdentifiedNotifying
+from octopis.simulator.notifying import IdentifiedNotifying
 from octopis.simulator.simulation import Simulation
 from support.simulations import Publishes, Setup, Subscribes, plain, ran, rows, simulated
 

@@ -65,7 +65,7 @@ class Diary:
     def serve(self, station: Station, _output: Output | None, copy: Copy, now: int) -> None:
         self.served.append((copy.subject, station.broker.short, now))
         for target, each in copy.message:
-            self.kernel.send(self.network.output(station.broker, target), each, now)
+            self.kernel.enqueue(self.network.output(station.broker, target), each, now)
 
     def lost(self, output: Output, copy: Copy, now: int) -> None:
         self.gone.append((copy.subject, output.source.broker.short, now))

@@ -5,14 +5,13 @@ from collections.abc import Callable
 import pytest
 
 from octopis.core.filters import parse_filter
-from octopis.core.routing import Algorithm, LinkStatus, Reason
+from octopis.core.routing import Algorithm, Reason
 from octopis.errors import LawViolated
 from octopis.scenario.tables import Publisher, Subscriber
 from octopis.simulator import laws as laws_module
-from octopis.simulator.audience import Audience, Copy, Flight, Matcher, Spread
+from octopis.simulator.audience import Audience, Broadcast, Copy, Flight, Matcher
 from octopis.simulator.laws import Laws, path_max
 from octopis.simulator.network import Network, Station, Waiting
-from octopis.simulator.queue_status import QueueStatus
 from support.overlays import A0, A1, B0, C0, CHAIN
 
 SUBSCRIBERS = [
@@ -102,8 +101,8 @@ def test_publishers_broker_gets_a_notification_from_its_client_once():
     assert violation(lambda: court.laws.served_notification(court.a0, first, 6)).law == "no loop"
 
 
-def spread(station: Station) -> Spread:
-    return Spread(1, station, 0)
+def spread(station: Station) -> Broadcast:
+    return Broadcast(1, station, 0)
 
 
 def test_subscription_is_stored_once(court: Court):
@@ -263,22 +262,15 @@ def test_run_does_not_end_with_messages_on_a_queue(court: Court):
 
 
 def test_link_status_is_what_was_counted(court: Court):
+    court.network.track_queues(10, 50)
     output = court.network.outputs[0]
-    output.status = QueueStatus(10, 50)
-    output.status.queue_length, output.status.q_in, output.status.q_out = 3, 2, 1
-    court.laws.link_status(output, None, (3, 2, 1), 5)
-    court.laws.link_status(output, LinkStatus(3, 2, 1), (3, 2, 1), 5)
+    output.tracked_status.queue_length = 3
+    output.tracked_status.finish_window(2, 1)
+    court.laws.link_status(output, (3, 2, 1), 5)
     for wrong in ((4, 2, 1), (3, 1, 1), (3, 2, 2)):
-        found = violation(lambda w=wrong: court.laws.link_status(output, None, w, 5))
+        found = violation(lambda w=wrong: court.laws.link_status(output, w, 5))
         assert (found.law, found.broker, found.time_ns) == ("link status", "a,0", 5)
-
-
-def test_link_status_of_the_broker_itself_is_checked_as_well(court: Court):
-    output = court.network.outputs[0]
-    output.status = QueueStatus(10, 50)
-    found = violation(lambda: court.laws.link_status(output, LinkStatus(1, 0, 0), (0, 0, 0), 5))
-    assert found.law == "link status"
-    assert "towards B(b, 0): (1, 0, 0) != (0, 0, 0)" in found.detail
+        assert f"towards B(b, 0): (3, 2, 1) != {wrong}" in found.detail
 
 
 def test_violation_says_law_seed_time_broker_and_notification(court: Court):

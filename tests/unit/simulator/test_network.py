@@ -117,7 +117,7 @@ def test_queues_are_tracked_on_request():
     statuses = [output.status for output in made.outputs]
     assert len({id(status) for status in statuses}) == len(made.outputs)
     assert statuses[0] is not None
-    assert statuses[0].longest_uncongested() == 2
+    assert statuses[0].longest_uncongested == 2
 
 
 @pytest.mark.parametrize(("exact", "unsettled"), [(False, 0), (True, 1)])

@@ -11,9 +11,9 @@ from octopis.errors import InvalidConfiguration, LawViolated, OperationFailed
 from octopis.scenario.document import QueueOptions
 from octopis.simulator import run as run_module
 from octopis.simulator import simulation as simulation_module
+from octopis.simulator.notifying import StaticNotifying
 from octopis.simulator.replay import FILE as EVIDENCE
 from octopis.simulator.run import run
-from octopis.simulator.static import StaticNotifying
 from octopis.trace import Level, read_summary
 from octopis.trace.schemas import SCHEMAS
 from octopis.trace.summary import FILE as SUMMARY

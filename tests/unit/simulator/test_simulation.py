@@ -5,10 +5,8 @@ import pytest
 from octopis import __version__
 from octopis.core.routing import Algorithm
 from octopis.scenario.document import CutLink, QueueOptions, SlowLink
-from octopis.simulator.core import RealBrokers
-from octopis.simulator.dynamic import DynamicNotifying
-from octopis.simulator.identified import IdentifiedNotifying
-from octopis.simulator.static import StaticNotifying
+from octopis.simulator.notifying import DynamicNotifying, IdentifiedNotifying, StaticNotifying
+from octopis.simulator.real_brokers import RealBrokers
 from octopis.simulator.subscribing import FloodSubscribing, TwoStepSubscribing
 from octopis.trace import Level
 from support.overlays import A0, A1, B0

@@ -71,7 +71,7 @@ def test_trees_of_floods_lead_from_every_broker_to_every_host_without_a_loop(ran
         simulation.kernel.run(
             flooding, simulation.laws.served_subscription, simulation._subscriptions()
         )
-        network, over = simulation.network, flooding._trees.over
+        network, trees = simulation.network, flooding.trees
         for place in {each.broker for each in setup.subscribers}:
             host = network.by_broker[setup.scot.broker(place)]
             for start in network.stations:
@@ -79,7 +79,8 @@ def test_trees_of_floods_lead_from_every_broker_to_every_host_without_a_loop(ran
                 while at is not host:
                     assert not seen & at.bit, f"a loop between {start.broker} and {host.broker}"
                     seen |= at.bit
-                    (way,) = [each for each in at.outputs if over[each.index] & host.bit]
+                    ((way, behind),) = trees[at.index].split(host.bit)
+                    assert behind == host.bit
                     at = way.target
         assert flooding._received == {}  # nothing is kept of what has settled
 

@@ -10,7 +10,7 @@ from octopis.core.routing.messages import Flooded, HostState, Subscription, Tabl
 from octopis.errors import InvalidFilter, OperationFailed
 from octopis.scenario.document import CutLink, Policy, QueueOptions, SlowLink
 from octopis.simulator.audience import Copy
-from octopis.simulator.core import RealBrokers
+from octopis.simulator.real_brokers import RealBrokers
 from octopis.simulator.simulation import Simulation
 from octopis.trace import Level
 from support.overlays import A0, B0, B1, C0
@@ -86,16 +86,16 @@ def test_broker_is_told_of_all_that_leaves_its_queues():
         simulation.run()
         told = real(simulation)
         for station in simulation.network.stations:
-            told.settle(station, simulation.kernel.now + 10 * MS)
-            for status in told.brokers[station.index].link_status.statuses.values():
+            for status in told.brokers[station.index].link_status.values():
+                status.roll(simulation.kernel.now + 10 * MS)
                 assert (status.queue_length, status.entering, status.leaving) == (0, 0, 0)
 
 
 def put_on_queue(simulation: Simulation, target: BrokerId, send_us: int) -> None:
     """Let b,0 send a message of which nobody but its Link Status Table will know."""
     output = simulation.network.output(B0, target)
-    real(simulation).brokers[output.source.index].link_status.entered(target)
-    simulation.kernel.send(output, Copy(None, 1, send_us * 1000, Reason.SYNC), 0)
+    real(simulation).brokers[output.source.index].link_status[target].entered(0)
+    simulation.kernel.enqueue(output, Copy(None, 1, send_us * 1000, Reason.SYNC), 0)
 
 
 def test_broker_is_told_in_the_order_of_time_in_which_window_messages_left():
@@ -103,8 +103,8 @@ def test_broker_is_told_in_the_order_of_time_in_which_window_messages_left():
         for target, send_us in ((B1, 800), (C0, 400), (A0, 400)):  # they leave at 0, 0.8 and 1.2 ms
             put_on_queue(simulation, target, send_us)
         station = simulation.network.by_broker[B0]
-        real(simulation).settle(station, MS + MS // 2)
         status = real(simulation).brokers[station.index].link_status
+        status.roll(MS + MS // 2)
         assert (status[C0].q_out, status[C0].leaving) == (1, 0)
         assert (status[A0].q_out, status[A0].leaving) == (0, 1)
         assert (status[A0].q_in, status[A0].entering) == (1, 0)
@@ -115,9 +115,9 @@ def test_broker_knows_counts_of_the_last_window_only(windows: int, count: int):
     with simulated(BUSY, Level.DELIVERIES, real_brokers=True) as (simulation, _):
         put_on_queue(simulation, A0, 1)
         station = simulation.network.by_broker[B0]
-        for now in (MS // 2, windows * MS + MS // 2):
-            real(simulation).settle(station, now)
         status = real(simulation).brokers[station.index].link_status[A0]
+        for now in (MS // 2, windows * MS + MS // 2):
+            status.roll(now)
         assert (status.queue_length, status.q_in, status.q_out) == (0, count, count)
 
 
@@ -142,8 +142,8 @@ def test_message_costs_as_much_as_the_subscriptions_that_it_speaks_of(idle: Simu
 
 def test_error_of_a_broker_ends_the_run(monkeypatch: pytest.MonkeyPatch):
     class Refusing(Broker):
-        def client_subscribes(self, client: str, request: int, *_: object) -> list[Effect]:
-            return self._answered(client, request, InvalidFilter("no", 0, ""))
+        def client_subscribes(self, *_: object, **__: object) -> list[Effect]:
+            raise InvalidFilter("no", 0, "")
 
     monkeypatch.setattr(RealBrokers, "make", Refusing)
     with simulated(BUSY, real_brokers=True) as (simulation, _), pytest.raises(InvalidFilter):
@@ -185,10 +185,10 @@ def test_cut_link_is_down_in_both_directions_until_its_end():
         told, output = real(simulation), simulation.network.output(A0, B0)
         told.cut(output, 5)
         assert not output.up
-        assert B0 not in told.brokers[output.source.index]._outbox.up
+        assert B0 not in told.brokers[output.source.index].link_status.up
         told.restore(output, 7)
         assert output.up
-        assert B0 in told.brokers[output.source.index]._outbox.up
+        assert B0 in told.brokers[output.source.index].link_status.up
         assert output.messages == 1  # what the broker tells its neighbour
 
 
@@ -207,10 +207,10 @@ def test_broker_gets_the_notification_as_a_publisher_gives_it(
 
     class Noting(Broker):
         def client_publishes(
-            self, client: str, request: int, notifications: Sequence[Notification]
+            self, notifications: Sequence[Notification], now_ns: int = 0
         ) -> list[Effect]:
             seen.extend(self.id for each in notifications if each.attributes == {"x": 1})
-            return super().client_publishes(client, request, notifications)
+            return super().client_publishes(notifications, now_ns)
 
     monkeypatch.setattr(RealBrokers, "make", Noting)
     with simulated(replace(BUSY, publications=(Publishes("b,0"),)), real_brokers=True) as (made, _):

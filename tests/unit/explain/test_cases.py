@@ -1,7 +1,11 @@
 from pathlib import Path
 
-from octopis.core.routing.dnr import CASES
-from octopis.explain.case_table import COLUMNS, rows
+import pytest
+
+from octopis.core.routing import Algorithm
+from octopis.core.routing.dnr import CASES, Case
+from octopis.explain.cases import COLUMNS, question_for, rows
+from octopis.explain.explainer import explain
 
 PAGE = Path(__file__).parents[3] / "docs" / "routing.md"
 
@@ -23,3 +27,11 @@ def test_page_on_routing_has_the_same_table():
     start = shown.index(COLUMNS)
     assert shown[start + 2 : start + 2 + len(CASES)] == rows()
     assert not lines[start + 2 + len(CASES)].startswith("|")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_question_for_a_case_is_answered_by_that_case_and_no_other(case: Case):
+    taken = explain(question_for(case), Algorithm.DNR)
+    first = {hop.reason for hop in taken.hops if hop.after is None}
+    assert case.reason in first
+    assert first <= {case.reason, CASES[0].reason}

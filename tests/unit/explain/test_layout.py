@@ -1,4 +1,4 @@
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import pytest
 
@@ -8,7 +8,17 @@ from octopis.core.topology.factors import AcyclicFactor, ConnectivityFactor
 from octopis.core.topology.planner import grow
 from octopis.core.topology.scot import SCOT
 from octopis.errors import InvalidInput
-from octopis.explain.layout import Curve, PictureLayout, Point, lay_out, shown_label, shown_region
+from octopis.explain.layout import (
+    Curve,
+    PictureLayout,
+    Point,
+    arc_levels,
+    bow_lanes,
+    column_order,
+    lay_out,
+    shown_label,
+    shown_region,
+)
 
 OVERLAYS = {name: from_catalogue(name).scot for name in catalogue_names()} | {
     "grown": grow(60, 4),
@@ -131,3 +141,53 @@ def test_room_widens_the_gaps_and_leaves_the_brokers_as_they_are():
     assert roomy.column_width == pytest.approx(plain.column_width + 0.5)
     assert roomy.row_height == pytest.approx(plain.row_height + 0.5)
     assert (roomy.broker_width, roomy.broker_height) == (plain.broker_width, plain.broker_height)
+
+
+class TestColumnOrder:
+    def test_figure_3_has_the_columns_of_the_paper(self):
+        assert column_order(from_catalogue("figure-3").scot.acyclic) == tuple("abcdef")
+
+    def test_spine_vertices_of_the_evaluation_overlay_stand_between_their_leaves(self):
+        order = " ".join(column_order(from_catalogue("paper").scot.acyclic))
+        assert order == "i vi xi ii vii xii iii viii xiii iv ix xiv v x xv"
+
+    def test_line_stays_a_line_whatever_the_order_of_its_vertices(self):
+        line = AcyclicFactor("dbeac", [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")])
+        assert "".join(column_order(line)) in {"abcde", "edcba"}
+
+    def test_single_vertex(self):
+        assert column_order(AcyclicFactor.single("a")) == ("a",)
+
+    def test_star_stands_amid_its_leaves(self):
+        star = AcyclicFactor.from_edges([("m", leaf) for leaf in "abcd"])
+        assert "".join(column_order(star)) == "abmcd"
+
+
+class TestLanes:
+    def test_neighbouring_places_are_joined_straight(self):
+        assert arc_levels([(0, 1), (1, 2)]) == {(0, 1): 0, (1, 2): 0}
+
+    def test_arc_passes_over_the_arcs_that_it_spans(self):
+        assert arc_levels([(0, 5), (1, 2), (2, 4)]) == {(1, 2): 0, (2, 4): 1, (0, 5): 2}
+
+    def test_arcs_side_by_side_are_equally_high(self):
+        assert arc_levels([(0, 3), (3, 6)]) == {(0, 3): 1, (3, 6): 1}
+
+    def test_one_place_has_no_lanes(self):
+        assert bow_lanes(1) == {}
+
+    def test_three_places_bow_to_the_left_as_in_figure_3(self):
+        assert bow_lanes(3) == {(0, 1): 0, (1, 2): 0, (0, 2): -1}
+
+    @pytest.mark.parametrize("places", range(2, 12))
+    def test_every_pair_has_a_lane_and_only_neighbours_are_straight(self, places: int):
+        lanes = bow_lanes(places)
+        assert set(lanes) == set(combinations(range(places), 2))
+        assert all((lane == 0) == (end - start == 1) for (start, end), lane in lanes.items())
+
+    @pytest.mark.parametrize("places", range(2, 12))
+    def test_links_that_pass_the_same_place_never_share_a_lane(self, places: int):
+        bows = [(span, lane) for span, lane in bow_lanes(places).items() if lane]
+        for (one, lane), (other, other_lane) in combinations(bows, 2):
+            overlap = one[0] < other[1] and other[0] < one[1]
+            assert not (overlap and lane == other_lane)
