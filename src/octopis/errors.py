@@ -78,8 +78,8 @@ class DeliveriesWrong(OperationFailed):
     """A trace does not hold exactly what the ground truth asks for."""
 
     def __init__(self, trace: str, faults: dict[str, int]) -> None:
-        told = ", ".join(f"{count:,} {fault}" for fault, count in faults.items() if count)
-        super().__init__(f"the deliveries of {trace} are wrong: {told}")
+        counts = ", ".join(f"{count:,} {fault}" for fault, count in faults.items() if count)
+        super().__init__(f"the deliveries of {trace} are wrong: {counts}")
         self.faults = faults
 
 

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from octopis.benchmarks import pipeline
 from octopis.benchmarks.made_trace import write_made_trace
-from octopis.pipeline.spark.trace_folder import open_trace, read_trace
+from octopis.pipeline.spark.traces import open_trace, read_trace
 
 
 def test_ingest_truth_and_metrics_are_measured(spark: SparkSession, tmp_path: Path):

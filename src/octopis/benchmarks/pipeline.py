@@ -8,16 +8,18 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from octopis.benchmarks.made_trace import write_made_trace
-from octopis.benchmarks.naive_truth import naive_pairs
+from octopis.benchmarks.matching import bounds
 from octopis.core.routing import Algorithm
 from octopis.core.topology import from_catalogue
 from octopis.pipeline.ingest.ingest import ingest, ingest_synthetic, read_quotes
-from octopis.pipeline.ingest.synthetic import DAYS
-from octopis.pipeline.results.results import write_results
-from octopis.pipeline.runs.runs import Run, RunTable
+from octopis.pipeline.ingest.quotes import DAYS
+from octopis.pipeline.results.metrics import write_results
+from octopis.pipeline.runs.run_table import Run, RunTable
 from octopis.pipeline.runs.sweep import sweep
 from octopis.pipeline.scenarios.build import build
 from octopis.pipeline.scenarios.truth import (
@@ -27,12 +29,14 @@ from octopis.pipeline.scenarios.truth import (
     write_pairs,
     write_truth,
 )
+from octopis.pipeline.schemas import PAIRS, QUOTES
 from octopis.pipeline.spark.progress import meanwhile
 from octopis.pipeline.spark.session import open_spark
 from octopis.scenario.document import RoutingOptions
 from octopis.scenario.folder import read_scenario
 from octopis.scenario.plan import ScenarioPlan
 from octopis.scenario.stock import daily_quotes
+from octopis.scenario.tables import Subscriber
 from octopis.trace import Level
 
 MASTER = "local[2]"
@@ -42,6 +46,7 @@ NOTIFICATIONS_EACH = 1_000
 DELIVERIES = 20_000_000
 NAIVE_SHARE = 10
 RUNS = 8
+_KINDS = {"string": pa.string(), "double": pa.float64(), "bigint": pa.int64()}
 _LOOK_S = 0.25
 
 
@@ -122,6 +127,29 @@ def _truth(spark: SparkSession, folder: Path, scale: float, seed: int) -> Iterat
     yield PipelineFigure(
         "cross join over ground truth, per pair", size, ratio, "times", "at least 10"
     )
+
+
+def naive_pairs(
+    spark: SparkSession, notifications: DataFrame, subscribers: list[Subscriber]
+) -> DataFrame:
+    """Return the pairs of the ground truth by the plan that comes to mind first: a cross join.
+
+    All filters must be plain ranges.
+    """
+    ranges = [bounds(each.filter) for each in subscribers]
+    columns = {"subscription": pa.array([each.subscription for each in subscribers])}
+    for field in QUOTES:
+        kind = _KINDS[field.dataType.simpleString()]
+        for end, place in (("low", 0), ("high", 1)):
+            values = [each[field.name][place] if field.name in each else None for each in ranges]
+            columns[f"{field.name}_{end}"] = pa.array(values, kind)
+    wanted = spark.createDataFrame(pa.table(columns))
+    holds = F.lit(True)
+    for name in QUOTES.fieldNames():
+        value = F.col(f"attributes.{name}")
+        inside = value.between(F.col(f"{name}_low"), F.col(f"{name}_high"))
+        holds &= F.col(f"{name}_low").isNull() | inside
+    return notifications.join(F.broadcast(wanted), holds, how="inner").select(*PAIRS.fieldNames())
 
 
 def _metrics(spark: SparkSession, folder: Path, scale: float, seed: int) -> PipelineFigure:

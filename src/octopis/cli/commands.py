@@ -63,7 +63,7 @@ COMMANDS = {
         "Live overlays on this machine: up, status, down, play, config.",
     ),
     "broker": CommandPlace(
-        "octopis.cli.broker:app", "One broker of an overlay, in the foreground."
+        "octopis.cli.overlay:broker_app", "One broker of an overlay, in the foreground."
     ),
     "workload": CommandPlace(
         "octopis.cli.workload:app", "From quotes to scenarios, on Spark: ingest, build, truth."

@@ -12,7 +12,7 @@ from rich.console import Console
 from octopis.cli import output
 from octopis.demo.comparison import check_faultless, findings
 from octopis.demo.display import comparison_table
-from octopis.demo.folder import OVERLAY, REPORT, SCENARIO
+from octopis.demo.report import OVERLAY, REPORT, SCENARIO
 from octopis.demo.run import Demonstrated, run_demo
 from octopis.demo.stage import PlainStage, Stage, TerminalStage
 from octopis.demo.workload import FULL, SEED, SMALL

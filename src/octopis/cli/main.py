@@ -55,16 +55,15 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    context: typer.Context,
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the traceback when something goes wrong.")
     ] = False,
-    version: Annotated[  # noqa: ARG001 - acted on in its callback
+    version: Annotated[
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    context.obj = debug
+    """Take the options that stand before any command."""
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ import uvloop
 from octopis.cli import output
 from octopis.cli.filter import DialectOption
 from octopis.cli.notifications import format_line, line_batches, parse_attributes, parse_line
-from octopis.cli.overlay_options import StateOption, default_url
+from octopis.cli.options import StateOption, default_url
 from octopis.client.client import Client
 from octopis.client.publishing import Publication
 from octopis.client.streams import Gap, Notifications

@@ -9,14 +9,13 @@ import msgspec
 import typer
 
 from octopis.cli import options, output
-from octopis.cli.progress import spark_for
 from octopis.cli.topology import load
 from octopis.errors import DeliveriesWrong, InvalidConfiguration, SweepFailed
 from octopis.pipeline.results.check import UNORDERED, Verdict
 from octopis.pipeline.results.check import check as check_trace
-from octopis.pipeline.results.results import write_results
+from octopis.pipeline.results.metrics import write_results
 from octopis.pipeline.runs import sweep as sweeping
-from octopis.pipeline.runs.runs import Loaders, parse_runs
+from octopis.pipeline.runs.run_table import Loaders, parse_runs
 from octopis.scenario.folder import read_scenario
 
 trace_app = typer.Typer(
@@ -36,7 +35,7 @@ def sweep(
 ) -> None:
     """Run a table of simulations, one in each Spark task; started again, go on where it stopped."""
     table = parse_runs(output.read_text(runs), runs, Loaders(load, options.load_profile))
-    with spark_for("simulating", master, unit="runs") as spark:
+    with output.spark_for("simulating", master, unit="runs") as spark:
         reports = sweeping.sweep(spark, table, out)
     if as_json:
         output.print_json(msgspec.to_builtins(reports))
@@ -61,7 +60,7 @@ def metrics(
     as_json: output.JsonFlag = False,
 ) -> None:
     """Measure runs: messages, delays, lengths, queues and stability, as Parquet and CSV."""
-    with spark_for("measuring", master) as spark:
+    with output.spark_for("measuring", master) as spark:
         rows = write_results(spark, traces, out)
     if as_json:
         output.print_json(rows)
@@ -92,7 +91,7 @@ def check(
     if folder is None:
         raise InvalidConfiguration(f"say which scenario {trace} was run from: --scenario DIR")
     loaded = read_scenario(folder)
-    with spark_for("checking", master) as spark:
+    with output.spark_for("checking", master) as spark:
         verdict = check_trace(spark, trace, loaded)
     if as_json:
         output.print_json(asdict(verdict))

@@ -22,97 +22,16 @@ from rich.progress import (
 from rich.text import Text
 
 from octopis.cli import options, output
-from octopis.cli.progress import progress_bar
 from octopis.core.routing import Algorithm
 from octopis.errors import InvalidConfiguration, LawViolated
 from octopis.scenario.document import CutLink, SlowLink
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import Scenario, read_scenario
 from octopis.scenario.plan import ScenarioPlan
-from octopis.simulator.ledger import Progress as Told
+from octopis.simulator.ledger import Progress as OnProgress
 from octopis.simulator.replay import moments_before, read_evidence
 from octopis.simulator.run import run
 from octopis.trace import Level, RunSummary
-
-
-class _Rate(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        return Text(f"{task.speed:,.0f}/s" if task.speed else "")
-
-
-@contextmanager
-def virtual_progress() -> Iterator[Told]:
-    """Show how far a run is, at what rate, and in its virtual time."""
-    with progress_bar(
-        MofNCompleteColumn(),
-        _Rate(),
-        TextColumn("virtual {task.fields[virtual]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    ) as tell:
-
-        def told(phase: str, done: int, total: int, now_ns: int) -> None:
-            tell(phase, done, total, virtual=f"{now_ns / 1e9:,.1f} s")
-
-        yield told
-
-
-def print_summary(summary: RunSummary, folder: Path) -> None:
-    """Print how a run went."""
-    duration_s = max(0, summary.end_ns - summary.begin_ns) / 1e9
-    facts: list[tuple[str, object]] = [
-        ("algorithm", summary.algorithm),
-        ("brokers", summary.brokers),
-        ("subscriptions", summary.subscriptions),
-        ("notifications", summary.notifications),
-        ("deliveries", summary.deliveries),
-        ("deliveries lost", summary.deliveries_lost),
-        ("subscription IMs", summary.subscription_ims),
-        ("... of which duplicates", summary.subscription_duplicates),
-        ("notification IMs", summary.notification_ims),
-        ("longest queue (messages)", summary.queue_length_max),
-        ("longest wait for a broker", f"{summary.input_wait_max_ns / 1e6:,.3f} ms"),
-        ("virtual time", f"{duration_s:,.3f} s from the first notification due to the last copy"),
-    ]
-    if summary.dnr_cases:
-        cases = ", ".join(f"{name}: {count:,}" for name, count in summary.dnr_cases.items())
-        facts.append(("cases of dynamic routing", cases))
-    if summary.sync_ims:
-        facts.append(("IMs of links that came back", summary.sync_ims))
-    output.print_facts(f"{summary.scenario}, seed {summary.seed}", facts)
-    for bound in summary.queue_bounds:
-        output.say(
-            f"The queue from {bound.source} to {bound.target} reached its bound at "
-            f"{bound.first_ns / 1e9:,.3f} s of virtual time; messages lost by {bound.policy}: "
-            f"{bound.dropped:,}."
-        )
-    output.say(f"Trace: {folder}")
-
-
-def print_moments(violation: str, messages: list[dict[str, Any]]) -> None:
-    """Print the messages just before a violation."""
-    output.say(violation)
-    columns = ("s", "from", "to", "link", "message", "about", "queue", "carries", "reason", "fate")
-    output.print_table("The moments before", columns, [_moment(each) for each in messages])
-
-
-def _moment(row: dict[str, Any]) -> tuple[object, ...]:
-    about = row["subscription"] or f"{row['publisher']} {row['sequence']}"
-    carries = row["cbv_p"] or (f"{row['bids']} ids" if row["bids"] else "")
-    return (
-        f"{row['enqueued_ns'] / 1e9:.6f}",
-        row["source"],
-        row["target"],
-        row["link_kind"],
-        row["message"],
-        "" if row["message"] == "sync" else about,
-        row["queue_length"],
-        carries,
-        row["reason"],
-        row["fate"],
-    )
-
 
 app = typer.Typer(
     help="Overlays in virtual time: make an example scenario, run it, replay a violation.",
@@ -224,6 +143,85 @@ def replay(
                 print_moments(str(violation), moments)
             return
     raise InvalidConfiguration("this version runs the scenario without a violation")
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed:,.0f}/s" if task.speed else "")
+
+
+@contextmanager
+def virtual_progress() -> Iterator[OnProgress]:
+    """Show how far a run is, at what rate, and in its virtual time."""
+    with output.progress_bar(
+        MofNCompleteColumn(),
+        _Rate(),
+        TextColumn("virtual {task.fields[virtual]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    ) as tell:
+
+        def on_progress(phase: str, done: int, total: int, now_ns: int) -> None:
+            tell(phase, done, total, virtual=f"{now_ns / 1e9:,.1f} s")
+
+        yield on_progress
+
+
+def print_summary(summary: RunSummary, folder: Path) -> None:
+    """Print how a run went."""
+    duration_s = max(0, summary.end_ns - summary.begin_ns) / 1e9
+    facts: list[tuple[str, object]] = [
+        ("algorithm", summary.algorithm),
+        ("brokers", summary.brokers),
+        ("subscriptions", summary.subscriptions),
+        ("notifications", summary.notifications),
+        ("deliveries", summary.deliveries),
+        ("deliveries lost", summary.deliveries_lost),
+        ("subscription IMs", summary.subscription_ims),
+        ("... of which duplicates", summary.subscription_duplicates),
+        ("notification IMs", summary.notification_ims),
+        ("longest queue (messages)", summary.queue_length_max),
+        ("longest wait for a broker", f"{summary.input_wait_max_ns / 1e6:,.3f} ms"),
+        ("virtual time", f"{duration_s:,.3f} s from the first notification due to the last copy"),
+    ]
+    if summary.dnr_cases:
+        cases = ", ".join(f"{name}: {count:,}" for name, count in summary.dnr_cases.items())
+        facts.append(("cases of dynamic routing", cases))
+    if summary.sync_ims:
+        facts.append(("IMs of links that came back", summary.sync_ims))
+    output.print_facts(f"{summary.scenario}, seed {summary.seed}", facts)
+    for bound in summary.queue_bounds:
+        output.say(
+            f"The queue from {bound.source} to {bound.target} reached its bound at "
+            f"{bound.first_ns / 1e9:,.3f} s of virtual time; messages lost by {bound.policy}: "
+            f"{bound.dropped:,}."
+        )
+    output.say(f"Trace: {folder}")
+
+
+def print_moments(violation: str, messages: list[dict[str, Any]]) -> None:
+    """Print the messages just before a violation."""
+    output.say(violation)
+    columns = ("s", "from", "to", "link", "message", "about", "queue", "carries", "reason", "fate")
+    output.print_table("The moments before", columns, [_moment(each) for each in messages])
+
+
+def _moment(row: dict[str, Any]) -> tuple[object, ...]:
+    about = row["subscription"] or f"{row['publisher']} {row['sequence']}"
+    carries = row["cbv_p"] or (f"{row['bids']} ids" if row["bids"] else "")
+    return (
+        f"{row['enqueued_ns'] / 1e9:.6f}",
+        row["source"],
+        row["target"],
+        row["link_kind"],
+        row["message"],
+        "" if row["message"] == "sync" else about,
+        row["queue_length"],
+        carries,
+        row["reason"],
+        row["fate"],
+    )
 
 
 def _usual_folder(scenario: Scenario) -> Path:

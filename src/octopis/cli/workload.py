@@ -7,10 +7,9 @@ import msgspec
 import typer
 
 from octopis.cli import options, output
-from octopis.cli.progress import spark_for
 from octopis.errors import InvalidConfiguration
 from octopis.pipeline.ingest.ingest import IngestReport, ingest, ingest_synthetic, read_quotes
-from octopis.pipeline.ingest.synthetic import DAYS, synthetic_quotes
+from octopis.pipeline.ingest.quotes import DAYS, synthetic_quotes
 from octopis.pipeline.scenarios import truth as ground_truth
 from octopis.pipeline.scenarios.build import BuildReport, build
 from octopis.scenario.folder import read_scenario
@@ -42,7 +41,7 @@ def ingest_quotes(  # noqa: PLR0913, PLR0917 - each is an option of the command
     """Read quotes, set aside what is not sound, and derive what subscriptions ask for."""
     if bool(paths) == synthetic:
         raise InvalidConfiguration("give files to read, or --synthetic, and not both")
-    with spark_for("ingesting", master) as spark:
+    with output.spark_for("ingesting", master) as spark:
         if synthetic:
             report = ingest_synthetic(spark, quotes_seed, days, out)
         else:
@@ -69,7 +68,7 @@ def build_scenario(
 ) -> None:
     """Make a scenario: subscriptions from the quotes' quantiles, publishers, placement."""
     plan = msgspec.structs.replace(plan, name=out.name)
-    with spark_for("building", master) as spark:
+    with output.spark_for("building", master) as spark:
         rows = read_quotes(spark, quotes) if quotes else synthetic_quotes(spark, plan.seed)
         report = build(spark, rows, plan, out)
     if as_json:
@@ -91,7 +90,7 @@ def truth(
     """Work out which subscription must get which notification, and at which brokers."""
     folder = out or scenario / ground_truth.FOLDER
     loaded = read_scenario(scenario)
-    with spark_for("matching", master) as spark:
+    with output.spark_for("matching", master) as spark:
         report = ground_truth.write_truth(spark, loaded, folder)
     if as_json:
         output.print_json(msgspec.to_builtins(report))

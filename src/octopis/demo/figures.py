@@ -1,4 +1,7 @@
-"""The pictures of what was measured: the slowed link's queue over time, and the delays."""
+"""The pictures of a demonstration: the slowed link's queue over time, the delays, and the ways.
+
+A way is where one notification of the feed goes while the slowed link is overloaded.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,10 +12,15 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from octopis.core.model import Notification
 from octopis.core.routing import Algorithm
+from octopis.core.topology import NamedTopology
 from octopis.demo.rounds import Round
 from octopis.demo.workload import Feed, SlowedLink
-from octopis.report.style import LOOKS, RC
+from octopis.explain.explainer import explain
+from octopis.explain.pictures import draw_explanation
+from octopis.explain.question import AskedSubscriber, Question
+from octopis.report.pictures import LOOKS, RC
 
 _SIZE = (7.6, 3.6)
 _SLOW = "#7a828c"
@@ -69,6 +77,18 @@ def draw_delays(delays_ns: Mapping[Algorithm, Sequence[int]]) -> Figure:
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         axes.legend(loc="lower right")
     return figure
+
+
+def draw_way(topology: NamedTopology, feed: Feed, link: SlowedLink, algorithm: Algorithm) -> Figure:
+    """Draw the way of one notification, hop by hop, as the routing core decides."""
+    question = Question(
+        topology.scot,
+        feed.host,
+        Notification.checked(feed.example),
+        tuple(AskedSubscriber(each.client, each.broker, each.filter) for each in feed.subscribers),
+        overloaded=frozenset({(link.source, link.target)}),
+    )
+    return draw_explanation(explain(question, algorithm), topology.name)
 
 
 @contextmanager

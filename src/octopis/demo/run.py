@@ -9,12 +9,11 @@ from typing import Any
 import uvloop
 
 from octopis.core.routing import Algorithm
-from octopis.demo import folder as names
+from octopis.demo import report as names
 from octopis.demo.comparison import Compared, compared
 from octopis.demo.deliveries import check_deliveries, write_deliveries
 from octopis.demo.display import Scene
-from octopis.demo.folder import check_folder
-from octopis.demo.report import report_page, write_pictures
+from octopis.demo.report import check_folder, report_page, write_pictures
 from octopis.demo.rounds import Round, overlay_document, play_round
 from octopis.demo.stage import Stage
 from octopis.demo.texts import clients_sentence, overlay_sentence, slowed_sentence, tree_sentence
@@ -111,10 +110,10 @@ def _play(stage: Stage, prepared: Prepared, link: SlowedLink, draft: Path) -> li
         )
         with (
             TemporaryDirectory(dir=draft) as folder,
-            stage.round(scene) as told,
+            stage.round(scene) as show_moment,
             interrupts_cancel(),
         ):
-            played = play_round(scenario, link, algorithm, Path(folder), told)
+            played = play_round(scenario, link, algorithm, Path(folder), show_moment)
             rounds.append(uvloop.run(played))
     return rounds
 

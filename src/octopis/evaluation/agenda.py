@@ -48,7 +48,7 @@ class Item:
     expected_s: float
 
 
-Told = Callable[[Progress], None]
+OnProgress = Callable[[Progress], None]
 
 
 class Agenda:
@@ -79,11 +79,11 @@ class Agenda:
         )
 
     @contextmanager
-    def stage(self, stage: str, told: Told) -> Iterator[None]:
-        """Tell `told` now, and a few times a second, how far the work of a stage is."""
+    def stage(self, stage: str, on_progress: OnProgress) -> Iterator[None]:
+        """Tell `on_progress` now, and a few times a second, how far the work of a stage is."""
 
         def tell() -> None:
-            told(self.progress(stage))
+            on_progress(self.progress(stage))
 
         tell()
         with meanwhile(tell, _EVERY_S):

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from octopis.cli.notifications import format_line, parse_line
-from octopis.cli.overlay_options import default_url
+from octopis.cli.options import default_url
 from octopis.client.streams import Received
 from octopis.core.filters import DIALECTS
 from octopis.errors import InvalidNotification

@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
-from octopis.demo.folder import CONTENTS
+from octopis.demo.report import CONTENTS
 from octopis.demo.run import ROUNDS, run_demo
 from octopis.demo.stage import PlainStage
 from octopis.demo.workload import SMALL

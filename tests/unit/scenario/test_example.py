@@ -10,12 +10,11 @@ from octopis.core.filters import parse_filter
 from octopis.core.routing import Algorithm
 from octopis.core.topology import from_catalogue
 from octopis.errors import InvalidConfiguration
-from octopis.scenario.clients import START_WITHIN_NS
+from octopis.scenario.clients import START_WITHIN_NS, wants_feed
 from octopis.scenario.costs import profile_named
 from octopis.scenario.document import CutLink, Heading, QueueOptions, RoutingOptions, SlowLink
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import FILES, NOTIFICATIONS, Scenario, read_scenario
-from octopis.scenario.high_rate import wants_feed
 from octopis.scenario.plan import ScenarioPlan
 
 PLAN = ScenarioPlan(

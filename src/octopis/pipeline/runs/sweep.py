@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from octopis.core.routing import Algorithm
 from octopis.errors import InvalidConfiguration, OctopisError, OperationFailed
 from octopis.files import remove_drafts, whole_folder, write_json
-from octopis.pipeline.runs.runs import Run, RunTable
+from octopis.pipeline.runs.run_table import Run, RunTable
 from octopis.pipeline.spark.session import ship
 from octopis.scenario.document import RoutingOptions
 from octopis.scenario.example import write_example

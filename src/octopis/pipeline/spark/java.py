@@ -26,7 +26,9 @@ from pyspark.sql import SparkSession
 from octopis.errors import SparkUnavailable
 from octopis.signals import handled, interrupts_wait
 
+Process = subprocess.Popen[bytes]
 VERSION_MIN = 17
+_STOP_S = 20
 _HOW = "install Java 17 or newer (openjdk-17-jre-headless on Debian) or set JAVA_HOME"
 
 
@@ -37,12 +39,12 @@ def check_java() -> int:
     if command is None:
         raise SparkUnavailable(f"Spark needs Java, and there is none on the PATH: {_HOW}")
     try:
-        told = subprocess.run(  # noqa: S603 - the user's own Java
+        answer = subprocess.run(  # noqa: S603 - the user's own Java
             [command, "-version"], capture_output=True, text=True, check=False, timeout=60
         )
     except (OSError, subprocess.TimeoutExpired) as failure:
         raise SparkUnavailable(f"Spark needs Java, and {command} does not run: {_HOW}") from failure
-    version = java_version(told.stderr + told.stdout)
+    version = java_version(answer.stderr + answer.stdout)
     if version is None:
         raise SparkUnavailable(f"Spark needs Java, and {command} tells no version: {_HOW}")
     if version < VERSION_MIN:
@@ -54,10 +56,6 @@ def java_version(text: str) -> int | None:
     """Return the major version in what `java -version` prints; 8 for the old style 1.8."""
     found = re.search(r'version "(?:1\.)?(\d+)', text)
     return int(found[1]) if found else None
-
-
-Process = subprocess.Popen[bytes]
-_STOP_S = 20
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from octopis.pipeline.spark.session import is_connect
 
-Told = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 """Told how many tasks of how many are done in the stages that run now."""
 
 _EVERY_S = 0.2
@@ -35,11 +35,11 @@ def meanwhile(look: Callable[[], None], every_s: float) -> Iterator[None]:
 
 
 @contextmanager
-def watched(spark: SparkSession, told: Told) -> Iterator[None]:
-    """Tell `told` a few times a second how far the running stages are."""
+def watched(spark: SparkSession, on_progress: OnProgress) -> Iterator[None]:
+    """Tell `on_progress` a few times a second how far the running stages are."""
     if is_connect(spark):
         # The server counts for us; there is nothing to poll on this side.
-        spark.registerProgressHandler(_handler(told))
+        spark.registerProgressHandler(_handler(on_progress))
         try:
             yield
         finally:
@@ -53,16 +53,16 @@ def watched(spark: SparkSession, told: Told) -> Iterator[None]:
             stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
         found = [stage for stage in stages if stage is not None]
         if found:
-            told(sum(s.numCompletedTasks for s in found), sum(s.numTasks for s in found))
+            on_progress(sum(s.numCompletedTasks for s in found), sum(s.numTasks for s in found))
 
     with meanwhile(look, _EVERY_S):
         yield
 
 
-def _handler(told: Told) -> Any:
+def _handler(on_progress: OnProgress) -> Any:
     def handle(*, stages: Any = (), **_rest: object) -> None:
         running = list(stages or ())
-        told(
+        on_progress(
             sum(stage.num_completed_tasks for stage in running),
             sum(stage.num_tasks for stage in running),
         )

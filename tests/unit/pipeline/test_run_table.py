@@ -5,7 +5,7 @@ import pytest
 from octopis.core.routing import Algorithm
 from octopis.core.topology import from_catalogue
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline.runs.runs import Loaders, RunTable, parse_runs
+from octopis.pipeline.runs.run_table import Loaders, RunTable, parse_runs
 from octopis.scenario.costs import profile_named
 from octopis.scenario.plan import PLAN_NUMBERS, PlanNumber
 from octopis.trace import Level
