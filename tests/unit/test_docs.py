@@ -151,7 +151,7 @@ def test_commands_named_in_the_text_exist_with_their_options(page: Path):
 
 
 def rooms() -> list[str]:
-    """Return the rooms and files that the contributors' page lists, such as core/ and core/wire/."""
+    """Return the rooms and files that the contributors' page lists, as core/wire/."""
     page = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
     (listing,) = re.findall(r"```\n(errors.py.*?)```", page, re.DOTALL)
     found, outer = [], ""
