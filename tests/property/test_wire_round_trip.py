@@ -15,7 +15,7 @@ from octopis.core.wire.client import (
     UnsubscribeRequest,
     decode_from_client,
     decode_to_client,
-    encode_answer,
+    encode_answers,
     encode_delivery,
     encode_gap,
     encode_publish,
@@ -154,7 +154,7 @@ def test_deliveries(sent: list, cuts: list[int]):
 
 @given(st.lists(st.builds(AnswerItem, counts, refusals | st.none()), min_size=1), splits)
 def test_answers(sent: list, cuts: list[int]):
-    data = encode_items(FrameKind.ANSWERS, [encode_answer(each) for each in sent])
+    data = encode_answers(sent)
     (frame,) = frames_from(data + encode_gap(7), cuts)[:1]
     assert decode_to_client(frame) == sent
 

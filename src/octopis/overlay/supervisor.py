@@ -198,7 +198,7 @@ class Supervisor:
         return OverlayState(
             name=folder.name,
             topology=overlay.topology.name,
-            algorithm=configuration.algorithm.value,
+            algorithm=configuration.routing.algorithm.value,
             pid=os.getpid(),
             started_ns=time.time_ns(),
             ready=False,

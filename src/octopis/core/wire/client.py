@@ -104,9 +104,9 @@ def encode_publish(request: int, notifications: list[bytes]) -> bytes:
     return encode_frame(FrameKind.PUBLISH, b"".join([head, array, *notifications]))
 
 
-def encode_answer(answer: AnswerItem) -> bytes:
-    """Return an answer as an item of ANSWERS."""
-    return encode(answer)
+def encode_answers(answers: list[AnswerItem]) -> bytes:
+    """Return the frame of answers."""
+    return encode_frame(FrameKind.ANSWERS, encode(answers))
 
 
 def encode_delivery(numbers: list[int], encoded: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Small frames that go past every queue: signs of life, congestion notices, goodbyes, status."""
+"""Small frames that go past every queue: signs of life, backpressure notices, goodbyes, status."""
 
 from typing import Any
 
@@ -23,14 +23,14 @@ class Goodbye(msgspec.Struct, frozen=True):
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """A broker's queues are past their high-water mark, or no longer so.
+    """A broker's queues are past their high-water mark (`holds`), or no longer so.
 
     `number` rises with every notice of that broker, so that old news never replaces newer.
     """
 
     broker: BrokerId
     number: int
-    congested: bool
+    holds: bool
 
 
 class StatusRequest(msgspec.Struct, frozen=True):
