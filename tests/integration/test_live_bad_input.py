@@ -20,7 +20,7 @@ from octopis.core.wire.client import (
     encode_publish,
     encode_request,
 )
-from octopis.core.wire.control import Goodbye, Notice, encode_control
+from octopis.core.wire.control import Goodbye, Notice, Refusal, encode_control
 from octopis.core.wire.frames import Frame, FrameKind, encode, encode_frame
 from octopis.core.wire.greeting import (
     BrokerHello,
@@ -30,7 +30,6 @@ from octopis.core.wire.greeting import (
 )
 from octopis.core.wire.link import overlay_digest
 from octopis.core.wire.published import encode_published
-from octopis.core.wire.refusals import Refusal
 from octopis.errors import InvalidFilter, InvalidNotification
 from support.live import (
     LIMITS,

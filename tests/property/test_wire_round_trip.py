@@ -26,6 +26,7 @@ from octopis.core.wire.control import (
     Notice,
     Ping,
     Pong,
+    Refusal,
     Status,
     StatusRequest,
     decode_control,
@@ -44,7 +45,6 @@ from octopis.core.wire.greeting import (
 )
 from octopis.core.wire.link import LinkDecoder, encode_message, frames_of
 from octopis.core.wire.published import Published, decode_checked
-from octopis.core.wire.refusals import Refusal
 from support.wire_strategies import (
     attributes,
     broker_ids,

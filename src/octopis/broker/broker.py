@@ -26,7 +26,7 @@ from octopis.core.routing import Broker
 from octopis.errors import OperationFailed
 
 _TICK_S = 0.5
-_WINDOW_S_MIN = 0.001
+_WINDOW_NS_MIN = 1_000_000
 """Windows are recorded no more often than this, however short they are."""
 
 _STILL_S = 0.05
@@ -235,13 +235,12 @@ class LiveBroker:
     # Time
 
     async def _windows(self) -> None:
-        window_s = max(self.overlay.routing.window_ms / 1000, _WINDOW_S_MIN)
-        due = self._loop.time()
+        """Let each window of the link status be recorded once, right after its end."""
+        window_ns = max(round(self.overlay.routing.window_ms * 1_000_000), _WINDOW_NS_MIN)
         while True:
-            due += window_s
-            now = self._loop.time()
-            due = max(due, now)  # where the machine was busy, the window was longer, not several
-            await asyncio.sleep(due - now)
+            end_ns = (time.monotonic_ns() // window_ns + 1) * window_ns
+            while (early_ns := end_ns - time.monotonic_ns()) > 0:
+                await asyncio.sleep(early_ns / 1e9)  # it may wake us a little early
             self.recorder.window(self.core)
 
     async def _ticks(self) -> None:

@@ -6,10 +6,9 @@ import socket as sockets
 from typing import Protocol, cast
 
 from octopis.broker.settings import Limits
-from octopis.core.wire.control import Goodbye, Ping, encode_control
+from octopis.core.wire.control import Goodbye, Ping, Refusal, encode_control
 from octopis.core.wire.frames import Frame, FrameDecoder
 from octopis.core.wire.greeting import HELLO_MAX, encode_refusal
-from octopis.core.wire.refusals import Refusal
 from octopis.errors import OctopisError, ProtocolError
 
 WRITE_BYTES = 64 * 1024

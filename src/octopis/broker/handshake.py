@@ -14,6 +14,7 @@ from octopis.broker.session import ClientSession
 from octopis.client.address import Address, Backoff
 from octopis.core.model import BrokerId
 from octopis.core.topology import SCOT
+from octopis.core.wire.control import Refusal
 from octopis.core.wire.frames import Frame
 from octopis.core.wire.greeting import (
     BrokerHello,
@@ -25,7 +26,6 @@ from octopis.core.wire.greeting import (
     encode_welcome,
 )
 from octopis.core.wire.link import overlay_digest
-from octopis.core.wire.refusals import Refusal
 from octopis.errors import ConnectionFailed, OctopisError, ProtocolError
 
 if TYPE_CHECKING:

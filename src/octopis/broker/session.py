@@ -22,12 +22,19 @@ from octopis.core.wire.client import (
     encode_delivery,
     encode_gap,
 )
-from octopis.core.wire.control import Goodbye, Ping, Pong, Status, StatusRequest, encode_control
+from octopis.core.wire.control import (
+    Goodbye,
+    Ping,
+    Pong,
+    Refusal,
+    Status,
+    StatusRequest,
+    encode_control,
+)
 from octopis.core.wire.frames import Frame, FrameKind, encode_items
 from octopis.core.wire.greeting import ClientHello
 from octopis.core.wire.link import Encoded
 from octopis.core.wire.published import Published
-from octopis.core.wire.refusals import Refusal
 from octopis.errors import OctopisError, ProtocolError
 
 if TYPE_CHECKING:

@@ -11,11 +11,10 @@ from octopis.core.wire.client import (
     encode_delivery,
     encode_gap,
 )
-from octopis.core.wire.control import Goodbye, Ping, Pong, decode_control, encode_control
+from octopis.core.wire.control import Goodbye, Ping, Pong, Refusal, decode_control, encode_control
 from octopis.core.wire.frames import FrameDecoder, FrameKind, encode_frame, encode_items
 from octopis.core.wire.greeting import ClientHello, Welcome, decode_hello, encode_welcome
 from octopis.core.wire.published import encode_published
-from octopis.core.wire.refusals import Refusal
 from octopis.errors import ConnectionFailed, ConnectionLost, InvalidFilter
 from support.live import run_live, until
 

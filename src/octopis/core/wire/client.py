@@ -9,10 +9,17 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from octopis.core.wire.control import Goodbye, Ping, Pong, Status, StatusRequest, decode_control
+from octopis.core.wire.control import (
+    Goodbye,
+    Ping,
+    Pong,
+    Refusal,
+    Status,
+    StatusRequest,
+    decode_control,
+)
 from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, encode_frame
 from octopis.core.wire.published import PublishedBody
-from octopis.core.wire.refusals import Refusal
 from octopis.errors import ProtocolError
 
 _Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]

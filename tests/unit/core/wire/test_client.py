@@ -16,10 +16,9 @@ from octopis.core.wire.client import (
     encode_publish,
     encode_request,
 )
-from octopis.core.wire.control import Notice, Ping, Status, StatusRequest, encode_control
+from octopis.core.wire.control import Notice, Ping, Refusal, Status, StatusRequest, encode_control
 from octopis.core.wire.frames import Frame, FrameDecoder, FrameKind, encode, encode_items
 from octopis.core.wire.published import decode_checked, encode_published
-from octopis.core.wire.refusals import Refusal
 from octopis.errors import ProtocolError
 
 ONE = encode_published({"x": 1}, b"payload", "me", 1, 2)
