@@ -17,7 +17,8 @@ OctopisError                      something went wrong; the message says what, w
 │   ├── InvalidConfiguration      a file or option that makes no sense
 │   ├── InvalidNotification       attributes or payload that cannot be carried
 │   ├── InvalidFilter             a condition that cannot be understood
-│   └── InvalidSubscription       a subscription that cannot be made or ended as asked
+│   ├── InvalidSubscription       a subscription that cannot be made or ended as asked
+│   └── MissingExtra              a command whose libraries are not installed
 └── OperationFailed               the input was right, the work still failed (exit status 1)
     ├── ProtocolError             the other side of a connection does not keep to the protocol
     ├── ConnectionFailed          a broker cannot be reached, or does not take us in
@@ -77,8 +78,8 @@ class DeliveriesWrong(OperationFailed):
     """A trace does not hold exactly what the ground truth asks for."""
 
     def __init__(self, trace: str, faults: dict[str, int]) -> None:
-        told = ", ".join(f"{count:,} {fault}" for fault, count in faults.items() if count)
-        super().__init__(f"the deliveries of {trace} are wrong: {told}")
+        counts = ", ".join(f"{count:,} {fault}" for fault, count in faults.items() if count)
+        super().__init__(f"the deliveries of {trace} are wrong: {counts}")
         self.faults = faults
 
 
@@ -247,6 +248,14 @@ class InvalidSubscription(InvalidInput):
     def __init__(self, reason: str, subscription: str) -> None:
         super().__init__(reason)
         self.subscription = subscription
+
+
+class MissingExtra(InvalidInput):
+    """A command needs a library that `pip install octopis` leaves out."""
+
+    def __init__(self, command: str, library: str, extra: str) -> None:
+        super().__init__(f"{command} needs {library}: pip install 'octopis[{extra}]'")
+        self.extra = extra
 
 
 class ProtocolError(OperationFailed):

@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from numbers import Integral, Real
 from pathlib import Path
 
 import msgspec
@@ -22,30 +23,28 @@ def empty_folder(folder: Path) -> Path:
     InvalidConfiguration where the folder holds something already, or cannot be written.
     """
     try:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            what = "is not empty" if folder.is_dir() else "is a file"
-            raise InvalidConfiguration(f"{folder} {what}: choose another folder, or remove it")
+        nothing_in(folder)
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as failure:
         raise InvalidConfiguration(f"cannot write to {folder}: {failure.strerror}") from failure
     return folder.resolve()
 
 
-def nothing_there(target: Path) -> None:
-    """Raise InvalidConfiguration where `target` holds something."""
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InvalidConfiguration(f"{target} exists: choose another folder, or remove it")
+def nothing_in(folder: Path) -> None:
+    """Raise InvalidConfiguration unless a folder is empty, or not there yet."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        what = "is not empty" if folder.is_dir() else "is a file"
+        raise InvalidConfiguration(f"{folder} {what}: choose another folder, or remove it")
 
 
 @contextmanager
-def whole_folder(target: Path, check: Callable[[Path], None] = nothing_there) -> Iterator[Path]:
+def whole_folder(target: Path, check: Callable[[Path], None] = nothing_in) -> Iterator[Path]:
     """Give a folder beside `target` to write into; it takes the target's place at the end.
 
     `check` raises InvalidConfiguration where what is there must stay; it is asked before and
     after. Whatever else goes wrong, `target` stays as it was, and nothing else is left behind.
     """
-    target = target.absolute()
-    draft = _draft(target)
+    draft = _draft(target.absolute())  # the working folder, by its dot, has no name
     try:
         check(target)
         draft.mkdir(parents=True)
@@ -54,26 +53,58 @@ def whole_folder(target: Path, check: Callable[[Path], None] = nothing_there) ->
     try:
         yield draft
         check(target)  # minutes may have passed
-        if target.exists():
-            shutil.rmtree(target)
-        draft.rename(target)
+        _take_place(target, draft)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def pretty_json(value: object) -> bytes:
-    """Return a value as JSON text with two spaces of indentation and a line's end."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+def _take_place(target: Path, draft: Path) -> None:
+    if target.exists() and any(target.iterdir()):
+        shutil.rmtree(target)
+    if target.exists():  # an empty folder stays the same one: somebody may be in it
+        for part in draft.iterdir():
+            part.rename(target / part.name)
+    else:
+        draft.rename(target)
+
+
+@contextmanager
+def whole_file(target: Path) -> Iterator[Path]:
+    """Give a file beside `target` to write; it takes the target's place at the end.
+
+    Folders on the way are made. Whatever goes wrong, `target` stays as it was.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = _draft(target)
+    try:
+        yield draft
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text: the file is whole, or as it was before."""
+    with whole_file(path) as draft:
+        draft.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, value: object) -> None:
     """Write a value as JSON: the file is whole, or as it was before."""
-    draft = _draft(path)
-    try:
+    with whole_file(path) as draft:
         draft.write_bytes(pretty_json(value))
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+
+
+def pretty_json(value: object) -> bytes:
+    """Return a value as JSON text with two spaces of indentation and a line's end."""
+    return msgspec.json.format(msgspec.json.encode(value, enc_hook=_plain), indent=2) + b"\n"
+
+
+def _plain(value: object) -> object:
+    """Return numbers of numpy as Python's, and paths and the like as text."""
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, Real) else str(value)
 
 
 def is_draft(path: Path) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from octopis.demo.folder import CONTENTS
+from octopis.demo.report import CONTENTS
 from support.overlay_command import Shell, wait_until
 
 SMALL = ("demo", "--size", "small", "--out", "out/demo")

@@ -71,7 +71,7 @@ def test_an_output_folder_that_exists(refused, tmp_path: Path):
     out.mkdir()
     (out / "mine").touch()
     told = refused("workload", "ingest", str(tmp_path / "a.csv"), "--out", str(out))
-    assert "exists: choose another folder, or remove it" in told
+    assert "is not empty: choose another folder, or remove it" in told
     assert (out / "mine").exists()
 
 

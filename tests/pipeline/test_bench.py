@@ -5,9 +5,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from octopis.benchmarks import pipeline
-from octopis.benchmarks.child import worker_memory
 from octopis.benchmarks.made_trace import write_made_trace
-from octopis.pipeline.spark.trace_folder import open_trace, read_trace
+from octopis.pipeline.spark.traces import open_trace, read_trace
 
 
 def test_ingest_truth_and_metrics_are_measured(spark: SparkSession, tmp_path: Path):
@@ -41,6 +40,6 @@ def test_memory_of_workers_is_seen(spark: SparkSession):
             yield batch
         assert held
 
-    with worker_memory() as peak:
+    with pipeline.worker_memory() as peak:
         spark.range(0, 1, 1, 1).mapInArrow(hold, "id long").collect()
     assert peak.mb > 200

@@ -6,12 +6,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from octopis.pipeline.ingest.ingest import ingest, read_quotes
-from octopis.pipeline.ingest.synthetic import synthetic_quotes
+from octopis.pipeline.ingest.quotes import synthetic_quotes
 from octopis.pipeline.results.check import compare
-from octopis.pipeline.results.metrics import Traces, run_metrics
+from octopis.pipeline.results.metrics import run_metrics
 from octopis.pipeline.scenarios.build import build
 from octopis.pipeline.scenarios.truth import Oracle, pairs, read_notifications, targets
-from octopis.pipeline.spark.trace_folder import read_trace
+from octopis.pipeline.spark.traces import Traces, read_trace
 from octopis.scenario.folder import FILES, read_scenario
 from support.quotes import HEADER, csv_rows, write_lines
 from support.traces import make_scenario, make_trace, small_plan

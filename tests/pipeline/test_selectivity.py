@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from octopis.core.filters import parse_filter
 from octopis.core.matching import BitsetIndex
-from octopis.pipeline.ingest.synthetic import synthetic_quotes
+from octopis.pipeline.ingest.quotes import synthetic_quotes
 from octopis.pipeline.scenarios.subscriptions import filter_texts, sample_size, shuffled
 from octopis.pipeline.schemas import QUOTES
 

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from octopis.core.filters import covers, parse_filter
-from octopis.core.filters.tree import conjunction, to_conjunctions, truth
+from octopis.core.filters.tree import conjunction, to_conjunctions
 from support.conditions import (
     CONDITION,
     NOTIFICATIONS,
@@ -81,13 +81,15 @@ def test_operators_are_kleenes(first: Drawn, second: Drawn, attributes: dict[str
 
 @settings(max_examples=300, deadline=None)
 @given(CONDITION, st.lists(NOTIFICATIONS, min_size=3, max_size=6))
-def test_spread_is_true_exactly_where_the_filter_is(drawn: Drawn, batch: list[dict[str, Any]]):
+def test_conjunctions_are_true_exactly_where_the_filter_is(
+    drawn: Drawn, batch: list[dict[str, Any]]
+):
     wanted = made(drawn)
     parts = to_conjunctions(wanted.tree)
     assume(parts is not None)
     assert parts is not None
     for attributes in batch:
-        found = any(truth(conjunction(part), attributes) is True for part in parts)
+        found = any(conjunction(part).truth(attributes) is True for part in parts)
         assert found is wanted.matches(attributes)
 
 

@@ -34,7 +34,8 @@ from octopis.scenario.folder import Scenario, read_scenario, write_scenario
 from octopis.scenario.tables import PUBLISHERS, SUBSCRIPTIONS
 from octopis.simulator.run import run
 from octopis.simulator.simulation import Simulation
-from octopis.trace import Level, RunSummary, TraceWriter
+from octopis.trace import Level, RunSummary
+from octopis.trace.writer import TraceWriter
 from support.overlays import CHAIN
 from support.scenarios import FILTERS, random_overlay
 

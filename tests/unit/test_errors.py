@@ -18,6 +18,7 @@ EXAMPLES = [
     errors.IndexPropertyError(1.5, "not an integer"),
     errors.LabelOrderError("0,b", "cluster first"),
     errors.InvalidFilter("unexpected word", 3),
+    errors.MissingExtra("sweep", "Spark", "pipeline"),
     errors.ProtocolError("an empty frame has no kind"),
     errors.ConnectionLost("the broker is gone", 3),
     errors.SparkUnavailable("there is no Java"),

@@ -26,6 +26,8 @@ def test_no_index_and_no_host_is_named():
 
 def test_every_declared_dependency_is_locked():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    declared = names([*project["dependencies"], *project["optional-dependencies"]["dev"]])
+    extras = project["optional-dependencies"]
+    wanted = [text for extra in ("pipeline", "report", "dev") for text in extras[extra]]
+    declared = names([*project["dependencies"], *wanted])
     locked = names([line for line in LOCK.splitlines() if "==" in line])
     assert declared <= locked

@@ -4,21 +4,15 @@ Every broker, publisher and subscriber is a process of its own; the subscriber d
 Rates are end to end: from the first publication until the last delivery.
 """
 
-import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from octopis.benchmarks.broker_roles import overlay_named
-from octopis.errors import OperationFailed
+from octopis.benchmarks.processes import RoleProcess, started_role
 
-_WAIT_S = 10
 TARGETS = {
     ("1 broker, 1,000 subscriptions", "notifications/s"): 25_000,
     ("1 broker, 1,000 subscriptions", "deliveries/s"): 500_000,
@@ -88,7 +82,7 @@ def _overlay(overlay: str, processes: int) -> Iterator[list[str]]:
     with ExitStack() as stack:
         started = [
             stack.enter_context(
-                _started(
+                started_role(
                     "brokers",
                     {
                         "overlay": overlay,
@@ -106,61 +100,11 @@ def _overlay(overlay: str, processes: int) -> Iterator[list[str]]:
 
 
 @contextmanager
-def _role(role: str, options: dict[str, Any]) -> Iterator["_Process"]:
+def _role(role: str, options: dict[str, Any]) -> Iterator[RoleProcess]:
     """Run a process, and wait until it is ready."""
-    with _started(role, options) as process:
+    with started_role(role, options) as process:
         process.first = process.hear()
         yield process
-
-
-@contextmanager
-def _started(role: str, options: dict[str, Any]) -> Iterator["_Process"]:
-    command = [
-        sys.executable,
-        "-m",
-        "octopis.benchmarks.broker_roles",
-        role,
-        msgspec.json.encode(options).decode(),
-    ]
-    popen = subprocess.Popen(  # noqa: S603 - our own
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        yield _Process(role, popen)
-    finally:
-        popen.send_signal(signal.SIGTERM)
-        try:
-            popen.wait(_WAIT_S)
-        except subprocess.TimeoutExpired:
-            popen.kill()
-            popen.wait()
-        for pipe in (popen.stdin, popen.stdout):
-            assert pipe is not None
-            pipe.close()
-
-
-class _Process:
-    """A process that speaks in lines of JSON."""
-
-    def __init__(self, role: str, popen: "subprocess.Popen[str]") -> None:
-        self.first: dict[str, Any] = {}
-        self._role = role
-        self._popen = popen
-
-    def hear(self) -> dict[str, Any]:
-        """Return the next line, or raise OperationFailed."""
-        assert self._popen.stdout is not None
-        line = self._popen.stdout.readline()
-        if not line:
-            raise OperationFailed(f"the {self._role} of the benchmark ended too early")
-        found: dict[str, Any] = msgspec.json.decode(line)
-        return found
-
-    def go(self) -> None:
-        """Tell the process to go."""
-        assert self._popen.stdin is not None
-        self._popen.stdin.write("go\n")
-        self._popen.stdin.flush()
 
 
 def _free_ports(count: int) -> list[int]:

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from octopis.trace import Level, RunSummary, TraceWriter, write_summary
+from octopis.trace import Level, RunSummary, write_summary
+from octopis.trace.writer import TraceWriter
 from octopis.version import __version__
 
 PUBLISHERS = 100

@@ -1,6 +1,7 @@
 """`octopis bench matching`: the index, the linear oracle and numpy brute force in one run.
 
-What numpy does without an index: compare every range of every filter with the notification.
+Brute force is what numpy does without an index: it compares every range of every filter with the
+notification.
 """
 
 import gc
@@ -15,7 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from octopis.benchmarks.child import run_child
+from octopis.benchmarks.processes import run_child
 from octopis.core.filters import Filter
 from octopis.core.filters.sql import parse_sql
 from octopis.core.filters.terms import ValueTerm
@@ -27,56 +28,6 @@ from octopis.core.matching.positions import Integers
 from octopis.core.model import Value
 from octopis.report.machine import memory_peak_mb
 from octopis.scenario.stock import StockWorkload
-
-
-class BruteForce:
-    """One array of lows and one of highs per attribute; all filters must be plain ranges."""
-
-    def __init__(self, filters: list[Filter], workload: StockWorkload) -> None:
-        # Values become ranks among all that occur, so that text compares as fast as numbers.
-        self._values: dict[str, list[Any]] = {
-            name: sorted(set(column)) for name, column in workload.columns.items()
-        }
-        self._lows = {name: np.zeros(len(filters), np.int32) for name in workload.names}
-        self._highs = {
-            name: np.full(len(filters), len(values), np.int32)
-            for name, values in self._values.items()
-        }
-        for number, filter_ in enumerate(filters):
-            for name, (low, high) in bounds(filter_).items():
-                ranks = self._values[name]
-                self._lows[name][number] = bisect_left(ranks, low)
-                self._highs[name][number] = bisect_right(ranks, high) - 1
-
-    def matches(self, batch: Batch) -> list[Integers]:
-        """Return the numbers of the filters that match each notification."""
-        answers = []
-        for attributes in batch:
-            found = np.ones(len(self._lows["symbol"]), np.bool_)
-            for name, lows in self._lows.items():
-                rank = bisect_left(self._values[name], attributes[name])
-                found &= (lows <= rank) & (rank <= self._highs[name])
-            answers.append(np.flatnonzero(found))
-        return answers
-
-
-def bounds(filter_: Filter) -> dict[str, tuple[Value, Value]]:
-    """Return the first and last value of each attribute that a filter of plain ranges takes."""
-    (terms,) = to_conjunctions(filter_.tree) or ()
-    found = {}
-    for term in terms:
-        assert isinstance(term, ValueTerm)
-        ((low, high),) = term.values.intervals()
-        assert low is not None
-        assert high is not None
-        found[term.attribute] = low[0], _last(high)
-    return found
-
-
-def _last(high: Cut) -> Value:
-    """Return the last value before the end of a closed range."""
-    return high[0][:-1] if isinstance(high[0], str) else high[0]
-
 
 DESTINATIONS = 7
 BATCH = 64
@@ -175,6 +126,55 @@ def measure(size: int, seed: int) -> list[MatchingFigure]:
             )
         )
     return figures
+
+
+class BruteForce:
+    """One array of lows and one of highs per attribute; all filters must be plain ranges."""
+
+    def __init__(self, filters: list[Filter], workload: StockWorkload) -> None:
+        # Values become ranks among all that occur, so that text compares as fast as numbers.
+        self._values: dict[str, list[Any]] = {
+            name: sorted(set(column)) for name, column in workload.columns.items()
+        }
+        self._lows = {name: np.zeros(len(filters), np.int32) for name in workload.names}
+        self._highs = {
+            name: np.full(len(filters), len(values), np.int32)
+            for name, values in self._values.items()
+        }
+        for number, filter_ in enumerate(filters):
+            for name, (low, high) in bounds(filter_).items():
+                ranks = self._values[name]
+                self._lows[name][number] = bisect_left(ranks, low)
+                self._highs[name][number] = bisect_right(ranks, high) - 1
+
+    def matches(self, batch: Batch) -> list[Integers]:
+        """Return the numbers of the filters that match each notification."""
+        answers = []
+        for attributes in batch:
+            found = np.ones(len(self._lows["symbol"]), np.bool_)
+            for name, lows in self._lows.items():
+                rank = bisect_left(self._values[name], attributes[name])
+                found &= (lows <= rank) & (rank <= self._highs[name])
+            answers.append(np.flatnonzero(found))
+        return answers
+
+
+def bounds(filter_: Filter) -> dict[str, tuple[Value, Value]]:
+    """Return the first and last value of each attribute that a filter of plain ranges takes."""
+    (terms,) = to_conjunctions(filter_.tree) or ()
+    found = {}
+    for term in terms:
+        assert isinstance(term, ValueTerm)
+        ((low, high),) = term.values.intervals()
+        assert low is not None
+        assert high is not None
+        found[term.attribute] = low[0], _last(high)
+    return found
+
+
+def _last(high: Cut) -> Value:
+    """Return the last value before the end of a closed range."""
+    return high[0][:-1] if isinstance(high[0], str) else high[0]
 
 
 def _parse_time(filters: list[Filter]) -> float:

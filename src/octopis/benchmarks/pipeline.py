@@ -2,22 +2,24 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from octopis.benchmarks.child import worker_memory
 from octopis.benchmarks.made_trace import write_made_trace
-from octopis.benchmarks.naive_truth import naive_pairs
+from octopis.benchmarks.matching import bounds
 from octopis.core.routing import Algorithm
 from octopis.core.topology import from_catalogue
 from octopis.pipeline.ingest.ingest import ingest, ingest_synthetic, read_quotes
-from octopis.pipeline.ingest.synthetic import DAYS
-from octopis.pipeline.results.results import write_results
-from octopis.pipeline.runs.runs import Run, RunTable
+from octopis.pipeline.ingest.quotes import DAYS
+from octopis.pipeline.results.metrics import write_results
+from octopis.pipeline.runs.run_table import Run, RunTable
 from octopis.pipeline.runs.sweep import sweep
 from octopis.pipeline.scenarios.build import build
 from octopis.pipeline.scenarios.truth import (
@@ -27,11 +29,14 @@ from octopis.pipeline.scenarios.truth import (
     write_pairs,
     write_truth,
 )
+from octopis.pipeline.schemas import PAIRS, QUOTES
+from octopis.pipeline.spark.progress import meanwhile
 from octopis.pipeline.spark.session import open_spark
 from octopis.scenario.document import RoutingOptions
 from octopis.scenario.folder import read_scenario
 from octopis.scenario.plan import ScenarioPlan
 from octopis.scenario.stock import daily_quotes
+from octopis.scenario.tables import Subscriber
 from octopis.trace import Level
 
 MASTER = "local[2]"
@@ -41,6 +46,8 @@ NOTIFICATIONS_EACH = 1_000
 DELIVERIES = 20_000_000
 NAIVE_SHARE = 10
 RUNS = 8
+_KINDS = {"string": pa.string(), "double": pa.float64(), "bigint": pa.int64()}
+_LOOK_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +129,29 @@ def _truth(spark: SparkSession, folder: Path, scale: float, seed: int) -> Iterat
     )
 
 
+def naive_pairs(
+    spark: SparkSession, notifications: DataFrame, subscribers: list[Subscriber]
+) -> DataFrame:
+    """Return the pairs of the ground truth by the plan that comes to mind first: a cross join.
+
+    All filters must be plain ranges.
+    """
+    ranges = [bounds(each.filter) for each in subscribers]
+    columns = {"subscription": pa.array([each.subscription for each in subscribers])}
+    for field in QUOTES:
+        kind = _KINDS[field.dataType.simpleString()]
+        for end, place in (("low", 0), ("high", 1)):
+            values = [each[field.name][place] if field.name in each else None for each in ranges]
+            columns[f"{field.name}_{end}"] = pa.array(values, kind)
+    wanted = spark.createDataFrame(pa.table(columns))
+    holds = F.lit(True)
+    for name in QUOTES.fieldNames():
+        value = F.col(f"attributes.{name}")
+        inside = value.between(F.col(f"{name}_low"), F.col(f"{name}_high"))
+        holds &= F.col(f"{name}_low").isNull() | inside
+    return notifications.join(F.broadcast(wanted), holds, how="inner").select(*PAIRS.fieldNames())
+
+
 def _metrics(spark: SparkSession, folder: Path, scale: float, seed: int) -> PipelineFigure:
     count = round(DELIVERIES * scale)
     trace = write_made_trace(folder / "trace", count, seed)
@@ -159,3 +189,32 @@ def _timed(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
+
+
+class Peak:
+    """The most that was seen, in megabytes."""
+
+    mb = 0.0
+
+
+@contextmanager
+def worker_memory() -> Iterator[Peak]:
+    """Watch all Python workers of Spark on this machine; 0 where there is no /proc."""
+    peak = Peak()
+
+    def look() -> None:
+        peak.mb = max(peak.mb, sum(map(_memory_mb, Path("/proc").glob("[0-9]*"))))
+
+    with meanwhile(look, _LOOK_S):
+        yield peak
+
+
+def _memory_mb(process: Path) -> float:
+    """Return the memory of one process, what it shares divided among those who share it."""
+    try:
+        if b"pyspark.daemon" not in (process / "cmdline").read_bytes():
+            return 0.0
+        lines = (process / "smaps_rollup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return 0.0  # it has ended meanwhile
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1e3

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from octopis.benchmarks.child import run_child
+from octopis.benchmarks.processes import run_child
 from octopis.core.routing import Algorithm
 from octopis.core.topology import NamedTopology, from_catalogue
 from octopis.core.topology.planner import grow

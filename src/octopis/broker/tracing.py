@@ -15,8 +15,7 @@ from typing import Any
 
 from octopis.core.model import BrokerId
 from octopis.errors import InvalidConfiguration
-from octopis.trace import Level, RunSummary, TraceWriter, write_summary
-from octopis.trace.schemas import SCHEMAS
+from octopis.trace import Level, RunSummary, write_summary
 
 PIECES_MAX = 256
 ROW_GROUP = 20_000
@@ -39,6 +38,8 @@ class Tracing:
 
     def __init__(self, options: TraceOptions, brokers: Sequence[BrokerId]) -> None:
         """Make the files; raise InvalidConfiguration where a folder holds something already."""
+        from octopis.trace.writer import TraceWriter  # noqa: PLC0415 - loads Arrow
+
         self.level = options.level
         try:
             self._writers = {
@@ -93,9 +94,8 @@ class Tracing:
             if self._failure is not None:
                 self._rows_lost += len(rows)
                 continue
-            columns = dict(zip(SCHEMAS[table].names, zip(*rows, strict=True), strict=True))
             try:
-                self._writers[broker].write(table, columns)
+                self._writers[broker].write_rows(table, rows)
             except (OSError, ValueError) as failure:  # Arrow's own errors are among these
                 self._rows_lost += len(rows)
                 self._fail(failure)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from octopis.benchmarks import broker, calibration, matching, pipeline, routing, simulator
+from octopis.benchmarks import broker, calibration, matching, routing
 from octopis.cli import output
 from octopis.errors import InvalidConfiguration
 from octopis.report import machine
@@ -122,6 +122,8 @@ def bench_simulator(
     as_json: output.JsonFlag = False,
 ) -> None:
     """Measure the simulator: 10,000 subscriptions of 2%, 100 publishers, one run on one core."""
+    from octopis.benchmarks import simulator  # noqa: PLC0415 - loads Arrow
+
     wanted = simulator.cases(seed, large=full)
     measured = []
     for case, figures in zip(wanted, simulator.run(wanted), strict=True):
@@ -163,6 +165,8 @@ def bench_pipeline(
     as_json: output.JsonFlag = False,
 ) -> None:
     """Measure the data pipeline on Spark: ingest, ground truth, metrics, sweep, on 2 cores."""
+    from octopis.benchmarks import pipeline  # noqa: PLC0415 - loads Spark
+
     figures = []
     for figure in pipeline.run(scale, seed):
         sys.stderr.write(f"measured {figure.what}\n")
@@ -189,7 +193,7 @@ def bench_calibrate(
     """Measure what work costs this machine: a profile for `octopis sim example --profile`."""
     text = format_profile(calibration.calibrate(seed))
     if out is not None:
-        out.write_text(text, encoding="utf-8")
+        output.write_text(out, text)
     sys.stdout.write(text)
 
 

@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 from rich.console import Console
 
 from octopis.cli import output
 from octopis.demo.comparison import check_faultless, findings
 from octopis.demo.display import comparison_table
-from octopis.demo.folder import OVERLAY, REPORT, SCENARIO
+from octopis.demo.report import OVERLAY, REPORT, SCENARIO
 from octopis.demo.run import Demonstrated, run_demo
 from octopis.demo.stage import PlainStage, Stage, TerminalStage
-from octopis.demo.workload import SEED, SIZES
+from octopis.demo.workload import FULL, SEED, SMALL
 
 
 class SizeName(Enum):
@@ -22,6 +23,9 @@ class SizeName(Enum):
 
     FULL = "full"
     SMALL = "small"
+
+
+_PLANS = {SizeName.FULL: FULL, SizeName.SMALL: SMALL}
 
 
 def demo(
@@ -45,7 +49,8 @@ def demo(
 
     It takes about a minute. Ctrl-C stops it at any time and leaves nothing behind.
     """
-    shown = run_demo(SIZES[size.value], seed, out, _stage(as_json=as_json))
+    plan = replace(_PLANS[size], seed=seed)
+    shown = run_demo(plan, out, _stage(as_json=as_json))
     if as_json:
         output.print_json({**shown.document(), "report": str(out / REPORT)})
     else:

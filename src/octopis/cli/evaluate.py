@@ -1,7 +1,4 @@
-"""`octopis evaluate`: the paper's evaluation, from quotes to the report.
-
-How `octopis evaluate` shows its progress and its results.
-"""
+"""`octopis evaluate`: the paper's evaluation, from quotes to the report."""
 
 import sys
 import time
@@ -12,13 +9,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, TextColumn
-from rich.progress import Progress as Bar
+from rich.progress import TextColumn
 
 from octopis.cli import options, output
 from octopis.errors import OperationFailed
-from octopis.evaluation.agenda import Progress, Told
+from octopis.evaluation.agenda import OnProgress, Progress
 from octopis.evaluation.evaluate import Evaluation, check_quotes
 from octopis.evaluation.experiments import EvaluationSize
 from octopis.evaluation.folders import Request, claim_folder
@@ -28,83 +23,8 @@ from octopis.pipeline.spark.session import open_spark
 from octopis.scenario.costs import Profile
 from octopis.version import __version__
 
-_LINE_EVERY_S = 30.0
-
-
-@contextmanager
-def shown_progress() -> Iterator[Told]:
-    """Show how far it is on standard error: a bar on a terminal, a line now and then elsewhere."""
-    if not sys.stderr.isatty():
-        yield _lines()
-        return
-    columns = (
-        TextColumn("{task.description:<12}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TextColumn("{task.fields[detail]}"),
-    )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=1.0, detail="")
-
-        def told(progress: Progress) -> None:
-            bar.update(
-                task, description=progress.stage, completed=progress.share, detail=_detail(progress)
-            )
-
-        yield told
-
-
-def _lines() -> Told:
-    last_stage, last_s = "", 0.0
-
-    def told(progress: Progress) -> None:
-        nonlocal last_stage, last_s
-        now = time.monotonic()
-        if progress.stage != last_stage or now - last_s >= _LINE_EVERY_S:
-            last_stage, last_s = progress.stage, now
-            sys.stderr.write(f"{progress.stage}: {progress.share:.0%}, {_detail(progress)}\n")
-            sys.stderr.flush()
-
-    return told
-
-
-def _detail(progress: Progress) -> str:
-    left = f", about {_clock(progress.left_s)} left" if progress.left_s >= 1 else ""
-    return f"{progress.done} of {progress.total} done, {_clock(progress.elapsed_s)} so far{left}"
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02d}"
-
-
-def print_report(report: Report, page: Path) -> None:
-    """Print both tables, and say where the page is."""
-    output.print_table(
-        "What must hold exactly",
-        ("what", "found", "holds"),
-        [(each.text, each.found, each.holds) for each in report.exact],
-    )
-    output.say("")
-    output.print_table(
-        "The paper's claims",
-        ("claim", "", "paper", "ours", "over seeds", "direction holds"),
-        [
-            (
-                each.claim.text,
-                each.claim.unit,
-                "" if each.claim.paper is None else f"{each.claim.paper:g}",
-                shown(each.ours, each.claim.unit),
-                value_over_seeds(each),
-                VERDICTS[each.verdict][1],
-            )
-            for each in report.outcomes
-        ],
-    )
-    output.say(f"\nReport: {page} (reasons, figures, sensitivity); figures and tables beside it.")
-
-
 SEEDS_MAX = 100
+_LINE_EVERY_S = 30.0
 
 
 def evaluate(  # noqa: PLR0913, PLR0917 - each is an option of the command
@@ -171,11 +91,72 @@ def _evaluate(
 ) -> tuple[Report, Path]:
     """Do what is not done yet, and return the report, and where its page is."""
     folders = claim_folder(out, request)
-    with shown_progress() as told:
-        evaluation = Evaluation(folders, request, costs, told)
+    with shown_progress() as on_progress:
+        evaluation = Evaluation(folders, request, costs, on_progress)
         if not evaluation.is_measured:
             with open_spark(master) as spark:
                 evaluation.run(spark)
         with evaluation.reporting():
             report = Report(folders, request, costs, evaluation.measures())
             return report, report.write()
+
+
+@contextmanager
+def shown_progress() -> Iterator[OnProgress]:
+    """Show how far it is on standard error: a bar on a terminal, a line now and then elsewhere."""
+    if not sys.stderr.isatty():
+        yield _lines()
+        return
+    columns = TextColumn("{task.percentage:>3.0f}%"), TextColumn("{task.fields[detail]}")
+    with output.progress_bar(*columns, transient=True) as tell:
+        yield lambda now: tell(now.stage, now.share, 1.0, detail=_detail(now))
+
+
+def _lines() -> OnProgress:
+    last_stage, last_s = "", 0.0
+
+    def on_progress(progress: Progress) -> None:
+        nonlocal last_stage, last_s
+        now = time.monotonic()
+        if progress.stage != last_stage or now - last_s >= _LINE_EVERY_S:
+            last_stage, last_s = progress.stage, now
+            sys.stderr.write(f"{progress.stage}: {progress.share:.0%}, {_detail(progress)}\n")
+            sys.stderr.flush()
+
+    return on_progress
+
+
+def _detail(progress: Progress) -> str:
+    left = f", about {_clock(progress.left_s)} left" if progress.left_s >= 1 else ""
+    return f"{progress.done} of {progress.total} done, {_clock(progress.elapsed_s)} so far{left}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02d}"
+
+
+def print_report(report: Report, page: Path) -> None:
+    """Print both tables, and say where the page is."""
+    output.print_table(
+        "What must hold exactly",
+        ("what", "found", "holds"),
+        [(each.text, each.found, each.holds) for each in report.exact],
+    )
+    output.say("")
+    output.print_table(
+        "The paper's claims",
+        ("claim", "", "paper", "ours", "over seeds", "direction holds"),
+        [
+            (
+                each.claim.text,
+                each.claim.unit,
+                "" if each.claim.paper is None else f"{each.claim.paper:g}",
+                shown(each.ours, each.claim.unit),
+                value_over_seeds(each),
+                VERDICTS[each.verdict][1],
+            )
+            for each in report.outcomes
+        ],
+    )
+    output.say(f"\nReport: {page} (reasons, figures, sensitivity); figures and tables beside it.")

@@ -19,7 +19,7 @@ app = typer.Typer(help="Subscriptions: check, explain, covers, convert.", no_arg
 _FILTER_HELP = "A filter, as in \"price > 50 AND symbol = 'IBM'\"; - reads it from standard input."
 FilterArgument = Annotated[str, typer.Argument(metavar="FILTER", help=_FILTER_HELP)]
 DialectOption = Annotated[
-    str, typer.Option("--dialect", help=f"How the filter is written: {' or '.join(DIALECTS)}.")
+    str, typer.Option("--dialect", help=f"How filters are written: {' or '.join(DIALECTS)}.")
 ]
 _COLOURS = {"TRUE": "green", "FALSE": "red", "UNKNOWN": "yellow"}
 

@@ -7,23 +7,8 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from octopis.cli import (
-    bench,
-    broker,
-    demo,
-    evaluate,
-    output,
-    overlay,
-    pub,
-    route,
-    sim,
-    sub,
-    sweep,
-    topology,
-    trace,
-    workload,
-)
-from octopis.cli import filter as filters
+from octopis.cli import output
+from octopis.cli.commands import Commands, add_commands, missing_extra
 from octopis.errors import OctopisError
 from octopis.version import __version__
 
@@ -51,6 +36,7 @@ _INTERRUPTED = 130
 
 app = typer.Typer(
     name="octopis",
+    cls=Commands,
     help=_MAP,
     rich_markup_mode="rich",
     no_args_is_help=True,
@@ -58,20 +44,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(topology.app, name="topology")
-app.add_typer(filters.app, name="filter")
-app.add_typer(route.app, name="route")
-app.add_typer(sim.app, name="sim")
-app.add_typer(overlay.app, name="overlay")
-app.add_typer(broker.app, name="broker")
-app.command(name="pub")(pub.pub)
-app.command(name="sub")(sub.sub)
-app.add_typer(workload.app, name="workload")
-app.command(name="sweep")(sweep.sweep)
-app.add_typer(trace.app, name="trace")
-app.add_typer(bench.app, name="bench")
-app.command(name="evaluate")(evaluate.evaluate)
-app.command(name="demo")(demo.demo)
+add_commands(app)
 
 
 def _print_version(wanted: bool) -> None:
@@ -82,16 +55,15 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    context: typer.Context,
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the traceback when something goes wrong.")
     ] = False,
-    version: Annotated[  # noqa: ARG001 - acted on in its callback
+    version: Annotated[
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    context.obj = debug
+    """Take the options that stand before any command."""
 
 
 def main() -> None:
@@ -112,10 +84,22 @@ def main() -> None:
     except BrokenPipeError:
         output.be_quiet()
         status = 0
+    except ModuleNotFoundError as error:
+        status = _report_missing(error, arguments, debug=debug)
     except Exception as error:  # noqa: BLE001 - the last resort promises one sentence
-        fault = f"internal error ({type(error).__name__}: {error}); run again with --debug"
-        status = _report(fault, 1, debug=debug)
+        status = _report(_internal(error), 1, debug=debug)
     sys.exit(status)
+
+
+def _report_missing(error: ModuleNotFoundError, arguments: list[str], *, debug: bool) -> int:
+    missing = missing_extra(error, arguments)
+    if missing is None:
+        return _report(_internal(error), 1, debug=debug)
+    return _report(str(missing), missing.exit_status, debug=debug)
+
+
+def _internal(error: Exception) -> str:
+    return f"internal error ({type(error).__name__}: {error}); run again with --debug"
 
 
 def _report(message: str, status: int, *, debug: bool) -> int:

@@ -1,11 +1,9 @@
-"""Notifications as JSON lines: what `octopis sub` prints, and `octopis pub` reads.
+"""Notifications as people write them: words of a command, or JSON lines.
 
-A line is an object of attributes, or one with `attributes` and, if there is any, `payload` (in
-base64). No attribute holds an object, so the two cannot be mistaken for each other.
-
-Notifications on the command line: `symbol=IBM price=12.5`, or one JSON object.
-
-Lines of a file, a pipe or a terminal, as they come, without keeping the event loop waiting.
+On the command line they are `symbol=IBM price=12.5`, or one JSON object. Lines are what
+`octopis sub` prints and `octopis pub` reads, from a file, a pipe or a terminal: each is an object
+of attributes, or one with `attributes` and, if there is any, `payload` (in base64). No attribute
+holds an object, so the two cannot be mistaken for each other.
 """
 
 import asyncio
@@ -24,6 +22,9 @@ from octopis.client.streams import Received
 from octopis.core.model import Notification, Value
 from octopis.errors import InvalidConfiguration, InvalidNotification
 
+LINE_MAX = 2**24
+_READ_BYTES = 2**16
+_KEYS = ("attributes", "payload", "publisher", "sequence", "intended_ns", "subscriptions")
 _INTEGER = re.compile(r"[+-]?\d+")
 _FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
@@ -67,10 +68,6 @@ def _from_json(text: str) -> dict[str, Value]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-_READ_BYTES = 2**16
-LINE_MAX = 2**24
-
-
 async def line_batches(path: Path) -> AsyncIterator[list[bytes]]:
     """Yield the lines that have come since the last time; `-` is standard input.
 
@@ -110,9 +107,6 @@ def _read(
             asyncio.run_coroutine_threadsafe(pieces.put(piece), loop).result()
         except (RuntimeError, asyncio.CancelledError):  # nobody reads any more
             return
-
-
-_KEYS = ("attributes", "payload", "publisher", "sequence", "intended_ns", "subscriptions")
 
 
 def format_line(received: Received) -> str:

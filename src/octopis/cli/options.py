@@ -1,16 +1,29 @@
-"""Options that several commands share, each written down once."""
+"""Options that several commands share, each written down once.
 
+The options of a scenario's numbers come from where they are declared: octopis.scenario.plan.
+"""
+
+import os
+from collections.abc import Callable
+from functools import update_wrapper
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from octopis.cli import output
-from octopis.core.routing import Algorithm
+from octopis.cli.topology import load
+from octopis.client.address import DEFAULT_PORT
+from octopis.core.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
+from octopis.core.topology import format_topology
+from octopis.errors import InvalidConfiguration
+from octopis.overlay.registry import find, overlays, state_base
+from octopis.overlay.settings import NamedOverlay, configured
 from octopis.scenario.costs import Profile, parse_profile, profile_named
+from octopis.scenario.document import QueueOptions, RoutingOptions
+from octopis.scenario.plan import PLAN_NUMBERS, plan_from
 
-Topology = Annotated[str, typer.Option(help="A name from `octopis topology list`, or a TOML file.")]
-HowToRoute = Annotated[Algorithm, typer.Option("--algorithm", help="How brokers route.")]
 CostProfile = Annotated[
     str,
     typer.Option(
@@ -18,24 +31,9 @@ CostProfile = Annotated[
         "`octopis bench calibrate`."
     ),
 ]
-Subscribers = Annotated[int, typer.Option(help="Clients with one subscription each.")]
-Publishers = Annotated[int, typer.Option(help="Clients that publish stock quotes.")]
-NotificationsEach = Annotated[
-    int, typer.Option("--notifications", help="How many each publisher sends.")
+ScenarioFolder = Annotated[
+    Path, typer.Argument(metavar="SCENARIO", help="A folder with a scenario.toml and its tables.")
 ]
-PerMinute = Annotated[float, typer.Option(help="How many it sends in a minute.")]
-HighRate = Annotated[
-    int, typer.Option(help="Notifications of one high-rate publisher; 0 for none.")
-]
-HighRatePerMinute = Annotated[float, typer.Option(help="Its rate.")]
-HighRatePublishers = Annotated[
-    int, typer.Option(help="How many of them, each in a cluster of its own.")
-]
-SubscribeEveryMs = Annotated[float, typer.Option(help="The time between two subscriptions.")]
-CongestionThreshold = Annotated[float, typer.Option(help="tau: above it a queue is congested.")]
-WindowMs = Annotated[float, typer.Option(help="t_w: queues are watched over it.")]
-QueueCapacity = Annotated[int, typer.Option(help="Messages in an output queue.")]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same scenario.")]
 Master = Annotated[
     str | None,
     typer.Option(
@@ -44,9 +42,136 @@ Master = Annotated[
     ),
 ]
 
+TopologyOption = Annotated[
+    str | None,
+    typer.Option(help="A name from `octopis topology list`, or a topology's TOML file."),
+]
+ConfigOption = Annotated[
+    Path | None, typer.Option(help="An overlay's TOML file; `octopis overlay config` writes one.")
+]
+AlgorithmOption = Annotated[
+    Algorithm | None, typer.Option(help="Route by this one, whatever the file says.")
+]
+StateOption = Annotated[
+    Path | None,
+    typer.Option(help="Where running overlays are noted. [OCTOPIS_STATE, or your runtime folder]"),
+]
+NameArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[NAME]", help="Which overlay, as `overlay up` called it; the latest."),
+]
+
+Command = Callable[..., None]
+
 
 def load_profile(name: str) -> Profile:
     """Return the profile that ships, or the one in the file, that the user named."""
     if name.endswith(".toml"):
         return parse_profile(output.read_text(Path(name)), name)
     return profile_named(name)
+
+
+def _how_it_is_run(  # noqa: PLR0913 - each is an option of the command
+    *,
+    topology: Annotated[
+        str, typer.Option(help="A name from `octopis topology list`, or a TOML file.")
+    ] = "figure-3",
+    algorithm: Annotated[Algorithm, typer.Option(help="How brokers route.")] = Algorithm.SNR,
+    profile: CostProfile = "paper",
+    congestion_threshold: Annotated[
+        float, typer.Option(help="tau: above it a queue is congested.")
+    ] = CONGESTION_THRESHOLD,
+    window_ms: Annotated[float, typer.Option(help="t_w: queues are watched over it.")] = WINDOW_MS,
+    queue_capacity: Annotated[int, typer.Option(help="Messages in an output queue.")] = 100_000,
+) -> dict[str, Any]:
+    return {
+        "routing": RoutingOptions(algorithm, congestion_threshold, window_ms),
+        "topology": load(topology),
+        "profile": load_profile(profile),
+        "queues": QueueOptions(queue_capacity),
+    }
+
+
+def takes_plan(**defaults: Any) -> Callable[[Command], Command]:
+    """Give a command all options of a scenario's plan in place of its argument `plan`.
+
+    `defaults` are by option, where they differ from those of a plan.
+    """
+    how = list(signature(_how_it_is_run).parameters.values())
+    numbers = [
+        Parameter(
+            each.key,
+            Parameter.KEYWORD_ONLY,
+            default=each.default,
+            annotation=Annotated[each.kind, typer.Option(help=each.meaning)],
+        )
+        for each in PLAN_NUMBERS
+    ]
+    offered = [
+        each.replace(default=defaults.get(each.name, each.default))
+        for each in (*how[:3], *numbers, *how[3:])
+    ]
+
+    def decorate(command: Command) -> Command:
+        def called(**given: Any) -> None:
+            chosen = {each.name: given.pop(each.name) for each in numbers}
+            others = _how_it_is_run(**{each.name: given.pop(each.name) for each in how})
+            command(**given, plan=plan_from(chosen, **others))
+
+        own = signature(command).parameters
+        places = [
+            each.replace(kind=Parameter.KEYWORD_ONLY)
+            for name, found in own.items()
+            for each in (offered if name == "plan" else [found])
+        ]
+        update_wrapper(called, command)
+        called.__signature__ = Signature(places)  # type: ignore[attr-defined]
+        called.__annotations__ = {each.name: each.annotation for each in places}
+        return called
+
+    return decorate
+
+
+def configured_overlay(
+    topology: str | None, config: Path | None, algorithm: Algorithm | None
+) -> NamedOverlay:
+    """Return the overlay that flags, environment and file describe, the first coming first."""
+    if topology is not None and config is not None:
+        raise InvalidConfiguration("--topology and --config exclude each other; the file has one")
+    if config is not None:
+        text, where = output.read_text(config), str(config)
+    else:
+        name = topology or "figure-3"
+        text, where = format_topology(load(name)), name
+    flags = {("routing", "algorithm"): None if algorithm is None else algorithm.value}
+    return configured(text, where, os.environ, flags)
+
+
+def base_of(state: Path | None) -> Path:
+    """Return the folder where running overlays are noted."""
+    return state_base(state, os.environ)
+
+
+def default_url(state: Path | None = None) -> str:
+    """Return where to connect when the user has not said it."""
+    running, _ = overlays(base_of(state))
+    return running[-1].url if running else f"octopis://127.0.0.1:{DEFAULT_PORT}"
+
+
+def addresses_of(
+    name: str | None, config: Path | None, state: Path | None
+) -> tuple[str, dict[str, str]]:
+    """Return what an overlay is called and where its brokers are: by its file, or its state."""
+    if config is None:
+        found = find(base_of(state), name)
+        return found.name, found.addresses
+    if name is not None:
+        raise InvalidConfiguration("give the name of an overlay that runs here, or --config")
+    overlay = configured_overlay(None, config, None)
+    addresses = {}
+    for broker in overlay.configuration.scot.brokers:
+        address = overlay.configuration.address(broker)
+        if not address.port:
+            raise InvalidConfiguration(f"{config} does not say at which port {broker} listens")
+        addresses[broker.short] = str(address)
+    return overlay.topology.name, addresses

@@ -1,18 +1,32 @@
-"""How commands print: tables for people, JSON for programs."""
+"""How commands print: tables for people, JSON for programs, and how far they are meanwhile."""
 
-import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
 
-from octopis.errors import InvalidConfiguration
+from octopis.errors import InvalidConfiguration, OperationFailed
+from octopis.files import pretty_json
+from octopis.files import write_text as write_whole
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -25,7 +39,7 @@ def console() -> Console:
 
 def print_json(value: Any) -> None:
     """Print `value` as JSON on standard output."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+    sys.stdout.write(pretty_json(value).decode())
 
 
 def print_table(
@@ -72,6 +86,62 @@ def read_text(path: Path) -> str:
         raise InvalidConfiguration(f"cannot read {path}: {failure.strerror}") from failure
     except UnicodeDecodeError as failure:
         raise InvalidConfiguration(f"{path} is not a text file in UTF-8") from failure
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file that the user named, or raise OperationFailed."""
+    try:
+        write_whole(path, text)
+    except OSError as failure:
+        raise OperationFailed(f"cannot write {path}: {failure.strerror}") from failure
+
+
+class Tell(Protocol):
+    """Told a phase, how many of how many are done, and what further columns show."""
+
+    def __call__(self, phase: str, done: float, total: float | None, **fields: Any) -> None:
+        """Show it."""
+
+
+@contextmanager
+def progress_bar(*columns: ProgressColumn, transient: bool = False) -> Iterator[Tell]:
+    """Show how far something is, where standard error is a terminal.
+
+    Each phase has a bar of its own; with `transient` only the latest is there, and in the end none.
+    """
+    with Progress(
+        TextColumn("{task.description:<12}"),
+        BarColumn(),
+        *columns,
+        console=Console(stderr=True),
+        transient=transient,
+        disable=not sys.stderr.isatty(),
+    ) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def tell(phase: str, done: float, total: float | None, **fields: Any) -> None:
+            if phase not in tasks:
+                while transient and tasks:
+                    bar.remove_task(tasks.popitem()[1])
+                tasks[phase] = bar.add_task(phase, total=total, **fields)
+            bar.update(tasks[phase], completed=done, total=total, **fields)
+
+        yield tell
+
+
+@contextmanager
+def spark_for(work: str, master: str | None, unit: str = "tasks") -> Iterator["SparkSession"]:
+    """Open a Spark session for a command, and show how far its tasks are."""
+    from octopis.pipeline.spark.progress import watched  # noqa: PLC0415 - loads Spark
+    from octopis.pipeline.spark.session import open_spark  # noqa: PLC0415
+
+    columns = MofNCompleteColumn(), TextColumn(unit), TimeElapsedColumn()
+    with progress_bar(*columns, transient=True) as tell:
+        tell("starting Spark", 0, None)
+        with open_spark(master) as spark:
+            seen = sys.stderr.isatty()
+            with watched(spark, lambda *done: tell(work, *done)) if seen else nullcontext():
+                yield spark
 
 
 def _shown(cell: object) -> str:

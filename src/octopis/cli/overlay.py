@@ -1,20 +1,24 @@
-"""`octopis overlay`: live overlays on this machine."""
+"""`octopis overlay` and `octopis broker`: live overlays on this machine, or one broker of one."""
 
 import contextlib
+import logging
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 import uvloop
+from rich.progress import MofNCompleteColumn
 
-from octopis.cli import output
-from octopis.cli.overlay_options import (
+from octopis.broker.tracing import TraceOptions
+from octopis.cli import options, output
+from octopis.cli.options import (
     AlgorithmOption,
     ConfigOption,
     NameArgument,
@@ -24,21 +28,22 @@ from octopis.cli.overlay_options import (
     base_of,
     configured_overlay,
 )
-from octopis.cli.overlay_output import counting_bar, print_played, print_started, print_status
-from octopis.cli.sim import ScenarioArgument
+from octopis.cli.overlay_output import print_played, print_started, print_status
 from octopis.errors import InvalidConfiguration, OperationFailed
+from octopis.overlay.deployment import Addresses, run
 from octopis.overlay.detached import start_detached
-from octopis.overlay.player import Play
+from octopis.overlay.process import LOG_FORMAT
 from octopis.overlay.registry import OverlayState, find, is_running
 from octopis.overlay.settings import PORT_MAX, format_overlay
 from octopis.overlay.status import ask_all, totals
 from octopis.overlay.supervisor import OverlayOrder, Supervisor, cores
-from octopis.scenario.folder import read_scenario
 from octopis.trace import Level
 
 app = typer.Typer(
     help="Live overlays on this machine: up, status, down, play, config.", no_args_is_help=True
 )
+
+broker_app = typer.Typer(help="One broker of an overlay, in the foreground.", no_args_is_help=True)
 
 TraceOption = Annotated[
     Path | None, typer.Option(help="Write a trace into this folder, which is new or empty.")
@@ -72,8 +77,8 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
 ) -> None:
     """Start all brokers of an overlay, and say where to connect. Ctrl-C drains and stops it."""
     overlay = configured_overlay(topology, config, algorithm)
-    if trace is not None and trace.exists() and any(trace.iterdir()):
-        raise InvalidConfiguration(f"{trace} is not empty: choose another folder, or remove it")
+    if trace is not None:
+        _check_trace(trace)
     order = OverlayOrder(
         configuration=format_overlay(overlay),
         state=str(base_of(state).absolute()),
@@ -160,7 +165,7 @@ def config(
 
 @app.command()
 def play(  # noqa: PLR0913, PLR0917 - each is an option of the command
-    scenario: ScenarioArgument,
+    scenario: options.ScenarioFolder,
     name: Annotated[
         str | None, typer.Option(help="Which overlay, as `overlay up` called it; the latest.")
     ] = None,
@@ -170,11 +175,58 @@ def play(  # noqa: PLR0913, PLR0917 - each is an option of the command
     as_json: output.JsonFlag = False,
 ) -> None:
     """Play a scenario through a running overlay, with real clients, and say what came of it."""
+    # They load Arrow, which nothing else here needs.
+    from octopis.overlay.player import Play  # noqa: PLC0415
+    from octopis.scenario.folder import read_scenario  # noqa: PLC0415
+
     loaded = read_scenario(scenario)
     called, addresses = addresses_of(name, config, state)
-    with counting_bar() as progress:
+    with output.progress_bar(MofNCompleteColumn()) as progress:
         played = uvloop.run(Play(loaded, addresses, speed=speed, progress=progress).run())
     print_played(f"{loaded.document.scenario.name} through {called}", played, as_json=as_json)
+
+
+@broker_app.command(name="run")
+def run_broker(  # noqa: PLR0913, PLR0917 - each is an option of the command
+    config: Annotated[
+        Path, typer.Option(help="The overlay's TOML file, the same for all of its brokers.")
+    ],
+    broker: Annotated[
+        str, typer.Option(metavar="REGION,CLUSTER", help="Which broker this is, as in b,2.")
+    ],
+    algorithm: AlgorithmOption = None,
+    trace: TraceOption = None,
+    level: LevelOption = Level.DELIVERIES,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Log also clients that come and go.")
+    ] = False,
+) -> None:
+    """Run one broker until Ctrl-C or SIGTERM; then it drains its queues and stops."""
+    overlay = configured_overlay(None, config, algorithm).configuration
+    chosen = overlay.scot.broker(broker)
+    for other in overlay.scot.neighbours(chosen):
+        if not overlay.address(other).port:
+            raise InvalidConfiguration(
+                f"{config} does not say where {other}, a neighbour of {chosen}, listens: give "
+                f'[brokers."{other.short}"] a port'
+            )
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.DEBUG if verbose else logging.INFO, format=LOG_FORMAT
+    )
+    log = logging.getLogger("octopis")
+
+    def ready(addresses: Addresses) -> None:
+        log.info("%s takes requests at octopis://%s", chosen, addresses[chosen])
+
+    log.info("%s starts", chosen)
+    run(overlay, [chosen], ready, None if trace is None else TraceOptions(trace, level))
+
+
+def _check_trace(folder: Path) -> None:
+    """Find here what would stop the brokers, which are processes of their own, from recording."""
+    import_module("pyarrow")
+    if folder.exists() and any(folder.iterdir()):
+        raise InvalidConfiguration(f"{folder} is not empty: choose another folder, or remove it")
 
 
 async def _supervise(order: OverlayOrder, say: Callable[[OverlayState], None]) -> None:

@@ -1,19 +1,15 @@
 """How live overlays are shown."""
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
-from rich.progress import Progress as Bar
 
 from octopis.cli import output
-from octopis.overlay.player import Played, Progress
 from octopis.overlay.registry import OverlayState
 from octopis.overlay.status import Statuses, totals
+
+if TYPE_CHECKING:
+    from octopis.overlay.player import Played  # it loads Arrow
 
 _FEW = 30
 _BROKER_COLUMNS = (
@@ -96,7 +92,7 @@ def print_status(name: str, statuses: Statuses, *, all_links: bool) -> None:
             output.say(f"{broker}: {status['error']}")
 
 
-def print_played(title: str, played: Played, *, as_json: bool) -> None:
+def print_played(title: str, played: "Played", *, as_json: bool) -> None:
     """Print what came of a play."""
     delays_ms = np.array(played.delays_ns, np.float64) / 1e6
     median_ms, p99_ms = np.percentile(delays_ms, (50, 99)) if len(delays_ms) else (0.0, 0.0)
@@ -122,22 +118,6 @@ def print_played(title: str, played: Played, *, as_json: bool) -> None:
             *(("gap", reason) for reason in played.gaps),
         ],
     )
-
-
-@contextmanager
-def counting_bar() -> Iterator[Progress]:
-    """Show how far something is, on standard error, where that is a terminal."""
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    console = Console(stderr=True)
-    with Bar(*columns, console=console, disable=not sys.stderr.isatty()) as bar:
-        tasks: dict[str, TaskID] = {}
-
-        def told(phase: str, done: int, total: int) -> None:
-            if phase not in tasks:
-                tasks[phase] = bar.add_task(phase)
-            bar.update(tasks[phase], completed=done, total=total)
-
-        yield told
 
 
 def _ims(counters: dict[str, int]) -> str:

@@ -1,7 +1,4 @@
-"""`octopis route`: see where a notification goes, and why.
-
-How explanations are printed: a tree of hops, and the totals side by side.
-"""
+"""`octopis route`: see where a notification goes and why, and by which cases brokers decide."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,69 +18,11 @@ from octopis.core.routing import Algorithm
 from octopis.core.routing.dnr import CASES, Case
 from octopis.core.topology import NamedTopology
 from octopis.errors import InvalidConfiguration
-from octopis.explain.case_table import COLUMNS, rows
+from octopis.explain.cases import COLUMNS, rows
 from octopis.explain.explainer import explain
 from octopis.explain.explanation import Hop, RouteExplanation, as_document
 from octopis.explain.pictures import draw_cases, draw_explanation
 from octopis.explain.question import Question
-
-
-def print_paths(explanation: RouteExplanation) -> None:
-    """Print the way of the notification, hop by hop."""
-    question = explanation.question
-    attributes = question.notification.attributes.items()
-    shown = ", ".join(f"{name} = {print_value(value)}" for name, value in attributes)
-    published = escape(f"{question.publisher} publishes {shown or 'a notification'}")
-    root = Tree(published + _reached(explanation.reached_at_host))
-    branches: list[Tree] = []
-    for hop in explanation.hops:
-        before = root if hop.after is None else branches[hop.after]
-        branches.append(before.add(_line(explanation, hop)))
-    output.console().print(
-        f"[bold]{explanation.algorithm.value.upper()}[/bold]: {_sum(explanation)}"
-    )
-    output.console().print(root)
-    output.say("")
-
-
-def print_totals(explanations: Sequence[RouteExplanation]) -> None:
-    """Print IMs, cases and lengths of paths, one column for each algorithm."""
-    columns = ["", *(each.algorithm.value.upper() for each in explanations)]
-    lines = [
-        ["IMs", *(str(each.ims) for each in explanations)],
-        ["cases", *(_cases(each) or "-" for each in explanations)],
-    ]
-    paths = [each.paths for each in explanations]
-    for name, broker, _ in explanations[0].question.subscribers:
-        lengths = [str(len(found[name])) if name in found else "no match" for found in paths]
-        lines.append([f"brokers on the path to {name} at {broker}", *lengths])
-    output.print_table("Totals", columns, lines)
-
-
-def _line(explanation: RouteExplanation, hop: Hop) -> str:
-    line = f"{hop.kind.value} to [bold]{escape(str(hop.target))}[/bold]"
-    if hop.overloaded:
-        line += " [yellow](overloaded)[/yellow]"
-    if hop.cbv_p:
-        line += f" [red]CBV_p {explanation.bits(hop)}[/red]"
-    if hop.bids:
-        line += f" [red]BIDs {escape(' '.join(bid.short for bid in hop.bids))}[/red]"
-    return f"{line} [dim]- {escape(hop.reason.in_words)}[/dim]{_reached(hop.reached)}"
-
-
-def _reached(names: Sequence[str]) -> str:
-    return f" [green]=> {escape(', '.join(names))}[/green]" if names else ""
-
-
-def _sum(explanation: RouteExplanation) -> str:
-    cases = f", {_cases(explanation)}" if explanation.cases else ""
-    reached = f"{len(explanation.paths)} of {len(explanation.question.subscribers)} subscribers"
-    return f"{explanation.ims} IMs{cases}, {reached} reached"
-
-
-def _cases(explanation: RouteExplanation) -> str:
-    return ", ".join(f"case {name} x{count}" for name, count in explanation.cases.items())
-
 
 app = typer.Typer(
     help="Routing: explain a path, show the cases.",
@@ -95,8 +34,6 @@ PictureOption = Annotated[
     list[Path] | None,
     typer.Option("--svg", "--png", metavar="FILE", help="Draw it into a .svg or .png file."),
 ]
-
-
 OverlayArgument = Annotated[
     str, typer.Argument(metavar="[NAME]", help="An overlay of the catalogue, or a TOML file.")
 ]
@@ -204,8 +141,8 @@ def _answer(
         output.print_json([as_document(answer) for answer in answers])
     else:
         for answer in answers:
-            print_paths(answer)
-        print_totals(answers)
+            _print_paths(answer)
+        _print_totals(answers)
     for answer in answers if pictures else ():
         _draw(topology, answer, [_named(path, answer, answers) for path in pictures or ()], as_json)
 
@@ -238,3 +175,60 @@ def _as_document(case: Case) -> dict[str, Any]:
         "carrier": case.carrier.value,
         "reason": case.reason.value,
     }
+
+
+def _print_paths(explanation: RouteExplanation) -> None:
+    """Print the way of the notification, hop by hop."""
+    question = explanation.question
+    attributes = question.notification.attributes.items()
+    shown = ", ".join(f"{name} = {print_value(value)}" for name, value in attributes)
+    published = escape(f"{question.publisher} publishes {shown or 'a notification'}")
+    root = Tree(published + _reached(explanation.reached_at_host))
+    branches: list[Tree] = []
+    for hop in explanation.hops:
+        before = root if hop.after is None else branches[hop.after]
+        branches.append(before.add(_line(explanation, hop)))
+    output.console().print(
+        f"[bold]{explanation.algorithm.value.upper()}[/bold]: {_sum(explanation)}"
+    )
+    output.console().print(root)
+    output.say("")
+
+
+def _print_totals(explanations: Sequence[RouteExplanation]) -> None:
+    """Print IMs, cases and lengths of paths, one column for each algorithm."""
+    columns = ["", *(each.algorithm.value.upper() for each in explanations)]
+    lines = [
+        ["IMs", *(str(each.ims) for each in explanations)],
+        ["cases", *(_cases(each) or "-" for each in explanations)],
+    ]
+    paths = [each.paths for each in explanations]
+    for name, broker, _ in explanations[0].question.subscribers:
+        lengths = [str(len(found[name])) if name in found else "no match" for found in paths]
+        lines.append([f"brokers on the path to {name} at {broker}", *lengths])
+    output.print_table("Totals", columns, lines)
+
+
+def _line(explanation: RouteExplanation, hop: Hop) -> str:
+    line = f"{hop.kind.value} to [bold]{escape(str(hop.target))}[/bold]"
+    if hop.overloaded:
+        line += " [yellow](overloaded)[/yellow]"
+    if hop.cbv_p:
+        line += f" [red]CBV_p {explanation.bits(hop)}[/red]"
+    if hop.bids:
+        line += f" [red]BIDs {escape(' '.join(bid.short for bid in hop.bids))}[/red]"
+    return f"{line} [dim]- {escape(hop.reason.in_words)}[/dim]{_reached(hop.reached)}"
+
+
+def _reached(names: Sequence[str]) -> str:
+    return f" [green]=> {escape(', '.join(names))}[/green]" if names else ""
+
+
+def _sum(explanation: RouteExplanation) -> str:
+    cases = f", {_cases(explanation)}" if explanation.cases else ""
+    reached = f"{len(explanation.paths)} of {len(explanation.question.subscribers)} subscribers"
+    return f"{explanation.ims} IMs{cases}, {reached} reached"
+
+
+def _cases(explanation: RouteExplanation) -> str:
+    return ", ".join(f"case {name} x{count}" for name, count in explanation.cases.items())

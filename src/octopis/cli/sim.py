@@ -1,7 +1,4 @@
-"""`octopis sim`: run overlays in virtual time.
-
-How simulated runs are shown: a progress bar, the summary, and the moments before a violation.
-"""
+"""`octopis sim`: run overlays in virtual time, and show how it went."""
 
 import re
 import sys
@@ -13,57 +10,162 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.console import Console
+from msgspec.structs import replace
 from rich.progress import (
-    BarColumn,
     MofNCompleteColumn,
-    Progress,
-    TaskID,
+    ProgressColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from octopis.cli import options, output
-from octopis.cli.topology import load
-from octopis.core.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
+from octopis.core.routing import Algorithm
 from octopis.errors import InvalidConfiguration, LawViolated
-from octopis.scenario.document import CutLink, QueueOptions, RoutingOptions, SlowLink
+from octopis.scenario.document import CutLink, SlowLink
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import Scenario, read_scenario
 from octopis.scenario.plan import ScenarioPlan
-from octopis.simulator.ledger import Progress as Told
+from octopis.simulator.ledger import Progress as OnProgress
 from octopis.simulator.replay import moments_before, read_evidence
 from octopis.simulator.run import run
 from octopis.trace import Level, RunSummary
 
+app = typer.Typer(
+    help="Overlays in virtual time: make an example scenario, run it, replay a violation.",
+    no_args_is_help=True,
+)
+
+
+@app.command()
+@options.takes_plan()
+def example(
+    *,
+    out: Annotated[Path, typer.Option(help="The folder to write; new or empty.")] = Path(
+        "out/scenario"
+    ),
+    plan: ScenarioPlan,
+    slow: Annotated[
+        list[str] | None,
+        typer.Option(help="A slow link, SOURCE:TARGET:FACTOR:BEGIN_MS:END_MS."),
+    ] = None,
+    cut: Annotated[
+        list[str] | None,
+        typer.Option(help="A link that is down for a while, SOURCE:TARGET:BEGIN_MS:END_MS."),
+    ] = None,
+) -> None:
+    """Write a scenario of stock quotes: subscribers of 2% of them, placed at random."""
+    faults = (*map(_slow_link, slow or ()), *map(_cut_link, cut or ()))
+    write_example(replace(plan, name=out.resolve().name, faults=faults), out)
+    output.say(f"Scenario: {out}. Next: octopis sim run {out}")
+
+
+@app.command(name="run")
+def run_scenario(  # noqa: PLR0913, PLR0917 - each is an option of the command
+    scenario: options.ScenarioFolder,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder for the trace; new or empty. [out/sim/...]")
+    ] = None,
+    level: Annotated[
+        Level, typer.Option(help="How much is written down; counts are exact at every level.")
+    ] = Level.DELIVERIES,
+    algorithm: Annotated[
+        Algorithm | None, typer.Option(help="Route by this one, whatever the scenario says.")
+    ] = None,
+    real_brokers: Annotated[
+        bool,
+        typer.Option("--real-brokers", help="Let routing.Broker decide: the same trace, slower."),
+    ] = False,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Run a scenario in virtual time and leave its trace."""
+    loaded = read_scenario(scenario)
+    if algorithm is not None:
+        loaded = loaded.with_algorithm(algorithm)
+    folder = out or _usual_folder(loaded)
+    try:
+        with virtual_progress() as progress:
+            summary = run(loaded, folder, level=level, real_brokers=real_brokers, progress=progress)
+    except KeyboardInterrupt:
+        if folder.exists():
+            sys.stderr.write(f"octopis: a partial trace, marked as such, is in {folder}\n")
+        raise
+    except LawViolated:
+        sys.stderr.write(f"octopis: to see the moments before, octopis sim replay {folder}\n")
+        raise
+    if as_json:
+        output.print_json(msgspec.to_builtins(summary))
+    else:
+        print_summary(summary, folder)
+
+
+@app.command()
+def replay(
+    trace: Annotated[
+        Path, typer.Argument(metavar="TRACE", help="The folder of a run that violated a law.")
+    ],
+    scenario: Annotated[
+        Path | None, typer.Option(help="Where the scenario is now, if it was moved.")
+    ] = None,
+    last_ms: Annotated[
+        float, typer.Option(help="Show the broker's messages of so many milliseconds.")
+    ] = 10,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Run a scenario again up to the violation, and show the messages just before it."""
+    if not 0 <= last_ms <= 1e9:
+        raise InvalidConfiguration(f"--last-ms must be from 0 to 1e9, not {last_ms}")
+    evidence = read_evidence(trace)
+    folder = scenario or Path(evidence.scenario)
+    if not folder.exists():
+        raise InvalidConfiguration(f"the scenario is no longer in {folder}: say --scenario PATH")
+    loaded = read_scenario(folder).with_algorithm(evidence.algorithm)
+    if loaded.digest != evidence.scenario_digest:
+        raise InvalidConfiguration(f"{loaded.folder} is not the scenario that was run: it differs")
+    with TemporaryDirectory() as parent:
+        again = Path(parent) / "trace"
+        try:
+            with virtual_progress() as progress:
+                run(
+                    loaded,
+                    again,
+                    level=Level.FULL,
+                    real_brokers=evidence.real_brokers,
+                    progress=progress,
+                )
+        except LawViolated as violation:
+            moments = moments_before(again, read_evidence(again), last_ms)
+            if as_json:
+                output.print_json({"violation": str(violation), "messages": moments})
+            else:
+                print_moments(str(violation), moments)
+            return
+    raise InvalidConfiguration("this version runs the scenario without a violation")
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed:,.0f}/s" if task.speed else "")
+
 
 @contextmanager
-def progress_bar() -> Iterator[Told]:
-    """Show how far a run is, on standard error, where that is a terminal."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
+def virtual_progress() -> Iterator[OnProgress]:
+    """Show how far a run is, at what rate, and in its virtual time."""
+    with output.progress_bar(
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
+        _Rate(),
         TextColumn("virtual {task.fields[virtual]}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as bar:
-        tasks: dict[str, TaskID] = {}
+    ) as tell:
 
-        def told(phase: str, done: int, total: int, now_ns: int) -> None:
-            if phase not in tasks:
-                tasks[phase] = bar.add_task(phase, total=total, rate="", virtual="")
-            task = bar.tasks[tasks[phase]]
-            rate = f"{task.speed:,.0f}/s" if task.speed else ""
-            virtual = f"{now_ns / 1e9:,.1f} s"
-            bar.update(tasks[phase], completed=done, rate=rate, virtual=virtual)
+        def on_progress(phase: str, done: int, total: int, now_ns: int) -> None:
+            tell(phase, done, total, virtual=f"{now_ns / 1e9:,.1f} s")
 
-        yield told
+        yield on_progress
 
 
 def print_summary(summary: RunSummary, folder: Path) -> None:
@@ -120,150 +222,6 @@ def _moment(row: dict[str, Any]) -> tuple[object, ...]:
         row["reason"],
         row["fate"],
     )
-
-
-app = typer.Typer(
-    help="Overlays in virtual time: make an example scenario, run it, replay a violation.",
-    no_args_is_help=True,
-)
-
-ScenarioArgument = Annotated[
-    Path, typer.Argument(metavar="SCENARIO", help="A folder with a scenario.toml and its tables.")
-]
-
-
-@app.command()
-def example(  # noqa: PLR0913, PLR0917 - each is an option of the command
-    out: Annotated[Path, typer.Option(help="The folder to write; new or empty.")] = Path(
-        "out/scenario"
-    ),
-    topology: options.Topology = "figure-3",
-    algorithm: options.HowToRoute = Algorithm.SNR,
-    profile: options.CostProfile = "paper",
-    subscribers: options.Subscribers = 100,
-    publishers: options.Publishers = 10,
-    notifications: options.NotificationsEach = 100,
-    per_minute: options.PerMinute = 60,
-    high_rate: options.HighRate = 0,
-    high_rate_per_minute: options.HighRatePerMinute = 100_000,
-    high_rate_publishers: options.HighRatePublishers = 1,
-    subscribe_every_ms: options.SubscribeEveryMs = 10,
-    congestion_threshold: options.CongestionThreshold = CONGESTION_THRESHOLD,
-    window_ms: options.WindowMs = WINDOW_MS,
-    queue_capacity: options.QueueCapacity = 100_000,
-    slow: Annotated[
-        list[str] | None,
-        typer.Option(help="A slow link, SOURCE:TARGET:FACTOR:BEGIN_MS:END_MS."),
-    ] = None,
-    cut: Annotated[
-        list[str] | None,
-        typer.Option(help="A link that is down for a while, SOURCE:TARGET:BEGIN_MS:END_MS."),
-    ] = None,
-    seed: options.Seed = 1,
-) -> None:
-    """Write a scenario of stock quotes: subscribers of 2% of them, placed at random."""
-    plan = ScenarioPlan(
-        routing=RoutingOptions(algorithm, congestion_threshold, window_ms),
-        name=out.resolve().name,
-        topology=load(topology),
-        profile=options.load_profile(profile),
-        queues=QueueOptions(queue_capacity),
-        faults=(*map(_slow_link, slow or ()), *map(_cut_link, cut or ())),
-        subscribers=subscribers,
-        publishers=publishers,
-        notifications_each=notifications,
-        per_minute=per_minute,
-        high_rate_notifications=high_rate,
-        high_rate_per_minute=high_rate_per_minute,
-        high_rate_publishers=high_rate_publishers,
-        subscribe_every_ms=subscribe_every_ms,
-        seed=seed,
-    )
-    write_example(plan, out)
-    output.say(f"Scenario: {out}. Next: octopis sim run {out}")
-
-
-@app.command(name="run")
-def run_scenario(  # noqa: PLR0913, PLR0917 - each is an option of the command
-    scenario: ScenarioArgument,
-    out: Annotated[
-        Path | None, typer.Option(help="The folder for the trace; new or empty. [out/sim/...]")
-    ] = None,
-    level: Annotated[
-        Level, typer.Option(help="How much is written down; counts are exact at every level.")
-    ] = Level.DELIVERIES,
-    algorithm: Annotated[
-        Algorithm | None, typer.Option(help="Route by this one, whatever the scenario says.")
-    ] = None,
-    real_brokers: Annotated[
-        bool,
-        typer.Option("--real-brokers", help="Let routing.Broker decide: the same trace, slower."),
-    ] = False,
-    as_json: output.JsonFlag = False,
-) -> None:
-    """Run a scenario in virtual time and leave its trace."""
-    loaded = read_scenario(scenario)
-    if algorithm is not None:
-        loaded = loaded.with_algorithm(algorithm)
-    folder = out or _usual_folder(loaded)
-    try:
-        with progress_bar() as progress:
-            summary = run(loaded, folder, level=level, real_brokers=real_brokers, progress=progress)
-    except KeyboardInterrupt:
-        if folder.exists():
-            sys.stderr.write(f"octopis: a partial trace, marked as such, is in {folder}\n")
-        raise
-    except LawViolated:
-        sys.stderr.write(f"octopis: to see the moments before, octopis sim replay {folder}\n")
-        raise
-    if as_json:
-        output.print_json(msgspec.to_builtins(summary))
-    else:
-        print_summary(summary, folder)
-
-
-@app.command()
-def replay(
-    trace: Annotated[
-        Path, typer.Argument(metavar="TRACE", help="The folder of a run that violated a law.")
-    ],
-    scenario: Annotated[
-        Path | None, typer.Option(help="Where the scenario is now, if it was moved.")
-    ] = None,
-    last_ms: Annotated[
-        float, typer.Option(help="Show the broker's messages of so many milliseconds.")
-    ] = 10,
-    as_json: output.JsonFlag = False,
-) -> None:
-    """Run a scenario again up to the violation, and show the messages just before it."""
-    if not 0 <= last_ms <= 1e9:
-        raise InvalidConfiguration(f"--last-ms must be from 0 to 1e9, not {last_ms}")
-    evidence = read_evidence(trace)
-    folder = scenario or Path(evidence.scenario)
-    if not folder.exists():
-        raise InvalidConfiguration(f"the scenario is no longer in {folder}: say --scenario PATH")
-    loaded = read_scenario(folder).with_algorithm(evidence.algorithm)
-    if loaded.digest != evidence.scenario_digest:
-        raise InvalidConfiguration(f"{loaded.folder} is not the scenario that was run: it differs")
-    with TemporaryDirectory() as parent:
-        again = Path(parent) / "trace"
-        try:
-            with progress_bar() as progress:
-                run(
-                    loaded,
-                    again,
-                    level=Level.FULL,
-                    real_brokers=evidence.real_brokers,
-                    progress=progress,
-                )
-        except LawViolated as violation:
-            moments = moments_before(again, read_evidence(again), last_ms)
-            if as_json:
-                output.print_json({"violation": str(violation), "messages": moments})
-            else:
-                print_moments(str(violation), moments)
-            return
-    raise InvalidConfiguration("this version runs the scenario without a violation")
 
 
 def _usual_folder(scenario: Scenario) -> Path:

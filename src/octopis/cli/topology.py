@@ -142,7 +142,7 @@ def plan_topology(  # noqa: PLR0913, PLR0917 - each is an option of the command
     if as_json:
         output.print_json({"name": topology.name, "plan": asdict(plan(topology.scot))})
         return
-    print_plan(f"OverlayPlan of {topology.name}", plan(topology.scot))
+    print_plan(f"Plan of {topology.name}", plan(topology.scot))
     if out is not None:
         output.say(f"wrote {out}")
 

@@ -7,15 +7,11 @@ import msgspec
 import typer
 
 from octopis.cli import options, output
-from octopis.cli.spark import spark_for
-from octopis.cli.topology import load
-from octopis.core.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
 from octopis.errors import InvalidConfiguration
 from octopis.pipeline.ingest.ingest import IngestReport, ingest, ingest_synthetic, read_quotes
-from octopis.pipeline.ingest.synthetic import DAYS, synthetic_quotes
+from octopis.pipeline.ingest.quotes import DAYS, synthetic_quotes
 from octopis.pipeline.scenarios import truth as ground_truth
 from octopis.pipeline.scenarios.build import BuildReport, build
-from octopis.scenario.document import QueueOptions, RoutingOptions
 from octopis.scenario.folder import read_scenario
 from octopis.scenario.plan import ScenarioPlan
 
@@ -45,7 +41,7 @@ def ingest_quotes(  # noqa: PLR0913, PLR0917 - each is an option of the command
     """Read quotes, set aside what is not sound, and derive what subscriptions ask for."""
     if bool(paths) == synthetic:
         raise InvalidConfiguration("give files to read, or --synthetic, and not both")
-    with spark_for("ingesting", master) as spark:
+    with output.spark_for("ingesting", master) as spark:
         if synthetic:
             report = ingest_synthetic(spark, quotes_seed, days, out)
         else:
@@ -58,54 +54,22 @@ def ingest_quotes(  # noqa: PLR0913, PLR0917 - each is an option of the command
 
 
 @app.command(name="build")
-def build_scenario(  # noqa: PLR0913, PLR0917 - each is an option of the command
+@options.takes_plan(topology="paper", subscribers=500, publishers=100, notifications=1_000)
+def build_scenario(
+    *,
     out: Annotated[Path, typer.Option(help="The folder to write; new.")] = Path("out/scenario"),
     quotes: Annotated[
         Path | None,
         typer.Option(help="A folder of `octopis workload ingest`. [seeded synthetic quotes]"),
     ] = None,
-    topology: options.Topology = "paper",
-    algorithm: options.HowToRoute = Algorithm.SNR,
-    profile: options.CostProfile = "paper",
-    subscribers: options.Subscribers = 500,
-    publishers: options.Publishers = 100,
-    notifications: options.NotificationsEach = 1_000,
-    per_minute: options.PerMinute = 60,
-    high_rate: options.HighRate = 0,
-    high_rate_per_minute: options.HighRatePerMinute = 100_000,
-    high_rate_publishers: options.HighRatePublishers = 1,
-    subscribe_every_ms: options.SubscribeEveryMs = 10,
-    selectivity: Annotated[
-        float, typer.Option(help="The share of quotes that each subscription matches.")
-    ] = 0.02,
-    congestion_threshold: options.CongestionThreshold = CONGESTION_THRESHOLD,
-    window_ms: options.WindowMs = WINDOW_MS,
-    queue_capacity: options.QueueCapacity = 100_000,
-    seed: options.Seed = 1,
+    plan: ScenarioPlan,
     master: options.Master = None,
     as_json: output.JsonFlag = False,
 ) -> None:
     """Make a scenario: subscriptions from the quotes' quantiles, publishers, placement."""
-    plan = ScenarioPlan(
-        routing=RoutingOptions(algorithm, congestion_threshold, window_ms),
-        name=out.name,
-        topology=load(topology),
-        profile=options.load_profile(profile),
-        queues=QueueOptions(queue_capacity),
-        subscribers=subscribers,
-        publishers=publishers,
-        notifications_each=notifications,
-        per_minute=per_minute,
-        high_rate_notifications=high_rate,
-        high_rate_per_minute=high_rate_per_minute,
-        high_rate_publishers=high_rate_publishers,
-        subscribe_every_ms=subscribe_every_ms,
-        selectivity=selectivity,
-        seed=seed,
-    )
-    plan.check()
-    with spark_for("building", master) as spark:
-        rows = read_quotes(spark, quotes) if quotes else synthetic_quotes(spark, seed)
+    plan = msgspec.structs.replace(plan, name=out.name)
+    with output.spark_for("building", master) as spark:
+        rows = read_quotes(spark, quotes) if quotes else synthetic_quotes(spark, plan.seed)
         report = build(spark, rows, plan, out)
     if as_json:
         output.print_json(msgspec.to_builtins(report))
@@ -126,7 +90,7 @@ def truth(
     """Work out which subscription must get which notification, and at which brokers."""
     folder = out or scenario / ground_truth.FOLDER
     loaded = read_scenario(scenario)
-    with spark_for("matching", master) as spark:
+    with output.spark_for("matching", master) as spark:
         report = ground_truth.write_truth(spark, loaded, folder)
     if as_json:
         output.print_json(msgspec.to_builtins(report))

@@ -8,7 +8,7 @@ from octopis.core.routing import Algorithm
 from octopis.demo.deliveries import RoundVerdict
 from octopis.demo.rounds import Round
 from octopis.errors import DeliveriesWrong
-from octopis.report.style import LOOKS
+from octopis.report.pictures import LOOKS
 
 FACTS = (
     "deliveries due",
@@ -114,36 +114,36 @@ def findings(rows: Sequence[Compared]) -> list[str]:
     """Return what the numbers say, in sentences; nothing that they do not say."""
     by = {row.algorithm: row for row in rows}
     snr, dnr, bid = (by[each] for each in (Algorithm.SNR, Algorithm.DNR, Algorithm.BID))
-    told = []
+    sentences = []
     if not any(row.verdict.faults for row in rows):
-        told.append(
+        sentences.append(
             f"All {snr.verdict.due:,} deliveries that the ground truth asks for came, once each, "
             "under every algorithm."
         )
     around = snr.over_slowed - dnr.over_slowed
     if around > 0 and dnr.cases.get("I", 0) + dnr.cases.get("II", 0):
-        told.append(
+        sentences.append(
             f"DNR led {around:,} of {snr.over_slowed:,} notifications around the slowed link: "
             f"its 99th percentile of delay is {shown_ms(dnr.verdict.delay_p99_ms)}, "
             f"SNR's {shown_ms(snr.verdict.delay_p99_ms)}."
         )
     if dnr.verdict.overtaken:
-        told.append(
+        sentences.append(
             f"The price of going around is order: {dnr.verdict.overtaken:,} deliveries came after "
             "a later one of the same publisher."
         )
     if bid.over_slowed < snr.over_slowed / 2:
-        told.append(
+        sentences.append(
             f"BID's tree led past the slowed link ({bid.over_slowed:,} notifications went over "
             "it), by the luck of which flood came first: its delays say nothing about the link."
         )
-    told += [
+    sentences += [
         f"Under {row.label} a queue passed its high-water mark, and publishers "
         "had to wait: without that it would have been longer."
         for row in rows
         if row.publishers_waited
     ]
-    return told
+    return sentences
 
 
 def shown_ms(milliseconds: float | None) -> str:

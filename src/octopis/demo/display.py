@@ -15,7 +15,7 @@ from octopis.demo.comparison import FACTS, MUST_BE_NONE, Compared, shown_cases
 from octopis.demo.texts import IDEAS, TITLES
 from octopis.demo.watching import BrokerView, OverlayMoment
 from octopis.demo.workload import SlowedLink
-from octopis.report.style import LOOKS
+from octopis.report.pictures import LOOKS
 
 WIDTH_MAX = 100
 _BLOCKS = " ▁▂▃▄▅▆▇█"

@@ -1,25 +1,32 @@
-"""The pictures of what was measured: the slowed link's queue over time, and the delays."""
+"""The pictures of a demonstration: the slowed link's queue over time, the delays, and the ways.
+
+A way is where one notification of the feed goes while the slowed link is overloaded.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
+from octopis.core.model import Notification
 from octopis.core.routing import Algorithm
+from octopis.core.topology import NamedTopology
 from octopis.demo.rounds import Round
 from octopis.demo.workload import Feed, SlowedLink
-from octopis.report.style import LOOKS, RC
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from octopis.explain.explainer import explain
+from octopis.explain.pictures import draw_explanation
+from octopis.explain.question import AskedSubscriber, Question
+from octopis.report.pictures import LOOKS, RC
 
 _SIZE = (7.6, 3.6)
 _SLOW = "#7a828c"
 
 
-def draw_queue(rounds: Sequence[Round], link: SlowedLink, feed: Feed) -> "Figure":
+def draw_queue(rounds: Sequence[Round], link: SlowedLink, feed: Feed) -> Figure:
     """Draw the queue of the slowed link over time."""
     with _axes() as (figure, axes):
         axes.axvspan(feed.begin_s, feed.end_s, color="#eef1f4", zorder=0)
@@ -47,7 +54,7 @@ def draw_queue(rounds: Sequence[Round], link: SlowedLink, feed: Feed) -> "Figure
     return figure
 
 
-def draw_delays(delays_ns: Mapping[Algorithm, Sequence[int]]) -> "Figure":
+def draw_delays(delays_ns: Mapping[Algorithm, Sequence[int]]) -> Figure:
     """Draw which share of the deliveries came within which delay."""
     with _axes() as (figure, axes):
         for algorithm, delays in delays_ns.items():
@@ -72,12 +79,21 @@ def draw_delays(delays_ns: Mapping[Algorithm, Sequence[int]]) -> "Figure":
     return figure
 
 
-@contextmanager
-def _axes() -> Iterator[tuple["Figure", "Axes"]]:
-    """Give an empty figure, and let it have our look while it is drawn."""
-    from matplotlib import rc_context  # noqa: PLC0415 - only drawing should wait for it
-    from matplotlib.figure import Figure  # noqa: PLC0415
+def draw_way(topology: NamedTopology, feed: Feed, link: SlowedLink, algorithm: Algorithm) -> Figure:
+    """Draw the way of one notification, hop by hop, as the routing core decides."""
+    question = Question(
+        topology.scot,
+        feed.host,
+        Notification.checked(feed.example),
+        tuple(AskedSubscriber(each.client, each.broker, each.filter) for each in feed.subscribers),
+        overloaded=frozenset({(link.source, link.target)}),
+    )
+    return draw_explanation(explain(question, algorithm), topology.name)
 
+
+@contextmanager
+def _axes() -> Iterator[tuple[Figure, Axes]]:
+    """Give an empty figure, and let it have our look while it is drawn."""
     with rc_context(dict[Any, Any](RC)):
         figure = Figure(figsize=_SIZE, layout="constrained")
         yield figure, figure.add_subplot()

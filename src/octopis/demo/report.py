@@ -1,12 +1,11 @@
-"""The report that a demonstration leaves: one page with everything in it, and its pictures."""
+"""What a demonstration leaves in its folder: one page with everything in it, and its pictures."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from octopis.core.routing import Algorithm
-from octopis.demo import folder as names
 from octopis.demo.comparison import FACTS, MUST_BE_NONE, Compared, findings
-from octopis.demo.figures import draw_delays, draw_queue
+from octopis.demo.figures import draw_delays, draw_queue, draw_way
 from octopis.demo.rounds import Round
 from octopis.demo.texts import (
     IDEAS,
@@ -15,11 +14,45 @@ from octopis.demo.texts import (
     slowed_sentence,
     tree_sentence,
 )
-from octopis.demo.ways import draw_way
 from octopis.demo.workload import Feed, Prepared, SlowedLink
+from octopis.errors import InvalidConfiguration
 from octopis.report.page import Page
-from octopis.report.pictures import write_figure
-from octopis.report.style import LOOKS
+from octopis.report.pictures import LOOKS, write_figure
+
+REPORT = "report.html"
+COMPARISON = "comparison.json"
+DELIVERIES = "deliveries.parquet"
+SCENARIO = "scenario"
+OVERLAY = "overlay.toml"
+PICTURES = ("queue", "delays", "way-snr", "way-dnr")
+ENDINGS = (".png", ".svg")
+CONTENTS = frozenset(
+    (
+        REPORT,
+        COMPARISON,
+        DELIVERIES,
+        SCENARIO,
+        OVERLAY,
+        *(f"{name}{ending}" for name in PICTURES for ending in ENDINGS),
+    )
+)
+"""Everything that a demonstration leaves, by its name."""
+
+
+def check_folder(target: Path) -> None:
+    """Raise InvalidConfiguration where `target` holds what no demonstration has left there."""
+    if target.exists() and not target.is_dir():
+        raise InvalidConfiguration(f"{target} is a file: choose another folder with --out")
+    try:
+        held = sorted(path.name for path in target.iterdir()) if target.exists() else []
+    except OSError as failure:
+        raise InvalidConfiguration(f"cannot read {target}: {failure.strerror}") from failure
+    others = [name for name in held if name not in CONTENTS]
+    if others or (held and COMPARISON not in held):
+        raise InvalidConfiguration(
+            f"{target} holds {(others or held)[0]}, which is not from a demo: choose another "
+            "folder with --out"
+        )
 
 
 def write_pictures(
@@ -33,9 +66,9 @@ def write_pictures(
         "way-snr": draw_way(topology, feed, link, Algorithm.SNR),
         "way-dnr": draw_way(topology, feed, link, Algorithm.DNR),
     }
-    assert tuple(figures) == names.PICTURES
+    assert tuple(figures) == PICTURES
     for name, figure in figures.items():
-        write_figure(figure, [folder / f"{name}{ending}" for ending in names.ENDINGS])
+        write_figure(figure, [folder / f"{name}{ending}" for ending in ENDINGS])
 
 
 def report_page(

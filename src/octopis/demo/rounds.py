@@ -1,6 +1,7 @@
 """One round: the scenario through a live overlay under one algorithm.
 
-The overlay that the scenario is played through: real broker processes, one link slowed down.
+The overlay is one of real broker processes with one link slowed down, started for the round and
+stopped after it.
 """
 
 import asyncio
@@ -110,11 +111,11 @@ async def play_round(
     link: SlowedLink,
     algorithm: Algorithm,
     folder: Path,
-    told: Callable[[OverlayMoment], None] = lambda _: None,
+    on_moment: Callable[[OverlayMoment], None] = lambda _: None,
 ) -> Round:
     """Start an overlay, play the scenario through it, stop it, and return what came of it."""
     document = overlay_document(scenario.topology, link, algorithm)
-    watcher = Watcher(link, told)
+    watcher = Watcher(link, on_moment)
     async with overlay_up(overlay_order(document, folder)) as state:
         played = await Play(scenario, state.addresses, speed=SPEED, watch=watcher.see).run()
     queues, carried = read_links(folder / "trace")

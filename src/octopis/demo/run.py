@@ -9,30 +9,28 @@ from typing import Any
 import uvloop
 
 from octopis.core.routing import Algorithm
-from octopis.demo import folder as names
+from octopis.demo import report as names
 from octopis.demo.comparison import Compared, compared
 from octopis.demo.deliveries import check_deliveries, write_deliveries
 from octopis.demo.display import Scene
-from octopis.demo.folder import check_folder
-from octopis.demo.interrupts import interrupts_cancel, stops_as_interrupts
-from octopis.demo.report import report_page, write_pictures
+from octopis.demo.report import check_folder, report_page, write_pictures
 from octopis.demo.rounds import Round, overlay_document, play_round
 from octopis.demo.stage import Stage
 from octopis.demo.texts import clients_sentence, overlay_sentence, slowed_sentence, tree_sentence
 from octopis.demo.workload import (
     SHARE,
     SPARK_SETTINGS,
-    DemoSize,
     Feed,
     Prepared,
     SlowedLink,
-    plan_of,
     prepare,
     read_feed,
     slowed_link,
 )
 from octopis.files import whole_folder, write_json
 from octopis.pipeline.spark.session import open_spark
+from octopis.scenario.plan import ScenarioPlan
+from octopis.signals import interrupts_cancel, stops_as_interrupts
 
 ROUNDS = (Algorithm.BID, Algorithm.SNR, Algorithm.DNR)
 
@@ -62,7 +60,7 @@ class Demonstrated:
         }
 
 
-def run_demo(size: DemoSize, seed: int, out: Path, stage: Stage) -> Demonstrated:
+def run_demo(plan: ScenarioPlan, out: Path, stage: Stage) -> Demonstrated:
     """Prepare, play three times, check, and leave a report in `out`, which is made anew.
 
     Raises InvalidConfiguration where `out` holds anything but an earlier demonstration's report.
@@ -73,7 +71,7 @@ def run_demo(size: DemoSize, seed: int, out: Path, stage: Stage) -> Demonstrated
             with stage.doing("Starting Spark"):
                 spark = stack.enter_context(open_spark(None, SPARK_SETTINGS))
             with stage.doing("Making a scenario of stock quotes and its ground truth, on Spark"):
-                prepared = prepare(spark, plan_of(size, seed), draft / names.SCENARIO)
+                prepared = prepare(spark, plan, draft / names.SCENARIO)
             feed = read_feed(prepared.scenario)
             link = slowed_link(prepared.scenario.topology.scot, feed)
             _introduce(stage, prepared, feed, link)
@@ -83,7 +81,7 @@ def run_demo(size: DemoSize, seed: int, out: Path, stage: Stage) -> Demonstrated
                 verdicts = check_deliveries(
                     spark, prepared.scenario, draft / names.DELIVERIES, ROUNDS
                 )
-        shown = Demonstrated(seed, feed, link, compared(rounds, verdicts))
+        shown = Demonstrated(plan.seed, feed, link, compared(rounds, verdicts))
         with stage.doing("Drawing the report"):
             _leave(draft, prepared, shown, rounds)
     return shown
@@ -112,10 +110,10 @@ def _play(stage: Stage, prepared: Prepared, link: SlowedLink, draft: Path) -> li
         )
         with (
             TemporaryDirectory(dir=draft) as folder,
-            stage.round(scene) as told,
+            stage.round(scene) as show_moment,
             interrupts_cancel(),
         ):
-            played = play_round(scenario, link, algorithm, Path(folder), told)
+            played = play_round(scenario, link, algorithm, Path(folder), show_moment)
             rounds.append(uvloop.run(played))
     return rounds
 

@@ -13,12 +13,12 @@ from octopis.demo.comparison import shown_cases
 from octopis.demo.display import WIDTH_MAX, Scene, render
 from octopis.demo.texts import IDEAS, TITLES
 from octopis.demo.watching import OverlayMoment
-from octopis.report.style import LOOKS
+from octopis.report.pictures import LOOKS
 
 EVERY_S = 3.0
 """How often plain lines say how far a round is."""
 
-Told = Callable[[OverlayMoment], None]
+OnMoment = Callable[[OverlayMoment], None]
 
 
 class Stage(Protocol):
@@ -30,7 +30,7 @@ class Stage(Protocol):
     def doing(self, what: str) -> AbstractContextManager[None]:
         """Show that something is being done meanwhile."""
 
-    def round(self, scene: Scene) -> AbstractContextManager[Told]:
+    def round(self, scene: Scene) -> AbstractContextManager[OnMoment]:
         """Show a round meanwhile; what is given is told how the overlay is."""
 
 
@@ -51,20 +51,20 @@ class PlainStage:
         yield
 
     @contextmanager
-    def round(self, scene: Scene) -> Iterator[Told]:
+    def round(self, scene: Scene) -> Iterator[OnMoment]:
         """Print a line every few seconds."""
         label, begin = LOOKS[scene.algorithm].label, time.monotonic()
         self.say(f"Round {scene.number} of {scene.rounds}, {label}, {TITLES[scene.algorithm]}.")
         self.say(f"{label} {IDEAS[scene.algorithm]}")
         last = begin
 
-        def told(now: OverlayMoment) -> None:
+        def show(now: OverlayMoment) -> None:
             nonlocal last
             if time.monotonic() - last >= EVERY_S:
                 last = time.monotonic()
                 self.say(progress_line(scene, now, last - begin))
 
-        yield told
+        yield show
         self.say(f"{label} is done after {time.monotonic() - begin:.0f} s.")
 
 
@@ -88,17 +88,17 @@ class TerminalStage:
         self._done(what, time.monotonic() - begin)
 
     @contextmanager
-    def round(self, scene: Scene) -> Iterator[Told]:
+    def round(self, scene: Scene) -> Iterator[OnMoment]:
         """Draw the overlay whenever it was looked at."""
         begin, seen = time.monotonic(), list[OverlayMoment]()
         picture = render(scene, seen)
         with Live(picture, console=self._console, auto_refresh=False, transient=True) as live:
 
-            def told(now: OverlayMoment) -> None:
+            def show(now: OverlayMoment) -> None:
                 seen.append(now)
                 live.update(render(scene, seen), refresh=True)
 
-            yield told
+            yield show
         label = LOOKS[scene.algorithm].label
         longest = max((each.slowed_queue for each in seen), default=0)
         cases = f", cases {shown_cases(seen[-1].cases)}" if seen and any(seen[-1].cases) else ""

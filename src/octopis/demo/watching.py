@@ -45,10 +45,10 @@ class OverlayMoment:
 
 @dataclass
 class Watcher:
-    """Takes in statuses as they come, and tells `told` what they mean."""
+    """Takes in statuses as they come, and tells `on_moment` what they mean."""
 
     link: SlowedLink
-    told: Callable[[OverlayMoment], None] = lambda _: None
+    on_moment: Callable[[OverlayMoment], None] = lambda _: None
     snapshots: list[OverlayMoment] = field(default_factory=list)
     _ims: list[tuple[int, dict[str, int]]] = field(default_factory=list)
 
@@ -81,7 +81,7 @@ class Watcher:
             publishers_wait=bool(total["backpressure"]),
         )
         self.snapshots.append(snapshot)
-        self.told(snapshot)
+        self.on_moment(snapshot)
 
     def _rates(self, now_ns: int, statuses: Statuses) -> dict[str, float]:
         now = {name: status["counters"]["notification_ims"] for name, status in statuses.items()}

@@ -1,26 +1,82 @@
-"""What the demonstration plays: stock quotes, and one publisher that sends far more than others.
+"""What the demonstration plays, and on what: stock quotes, one high-rate feed, one slowed link.
 
-The high-rate publisher's part of a scenario.
-
-Which link is slowed down, and to what: found in the scenario, the same for every algorithm.
+The feed's publisher sends far more than all others. Which link is slowed down, and to what, is
+found in the scenario, the same for every algorithm.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
 from octopis.core.model import BrokerId, Value
 from octopis.core.routing import Algorithm
 from octopis.core.topology import SCOT, from_catalogue
 from octopis.core.wire.published import encode_published
-from octopis.pipeline.ingest.synthetic import synthetic_quotes
+from octopis.pipeline.ingest.quotes import synthetic_quotes
 from octopis.pipeline.scenarios.build import build
 from octopis.pipeline.scenarios.truth import FOLDER, write_truth
 from octopis.scenario.document import RoutingOptions
 from octopis.scenario.folder import Scenario, read_scenario
 from octopis.scenario.plan import ScenarioPlan
 from octopis.scenario.tables import Subscriber
+
+SEED = 7
+"""With it a subscriber sits right behind the slowed link, so that no algorithm can avoid that link
+by the luck of its tree; with other seeds, BID's tree may lead past it."""
+
+SPEED = 2.5
+"""The high-rate publisher starts after 5 s of the scenario: 2 s here."""
+
+_DAYS = 20
+
+SPARK_SETTINGS = {
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "4",
+    # A session of seconds, with small frames: compiling costs more than it saves.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+
+FULL = ScenarioPlan(
+    routing=RoutingOptions(Algorithm.DNR),
+    name="demo",
+    topology=from_catalogue("figure-3"),
+    subscribers=60,
+    publishers=8,
+    notifications_each=60,
+    per_minute=240,
+    high_rate_notifications=1_600,
+    high_rate_per_minute=9_600,
+    selectivity=0.05,
+    seed=SEED,
+)
+SMALL = replace(
+    FULL, subscribers=20, publishers=3, notifications_each=10, high_rate_notifications=300
+)
+
+SHARE = 0.4
+"""What the slowed link can carry, of what the high-rate publisher sends."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A scenario with its ground truth."""
+
+    scenario: Scenario
+    due: int
+    """How many deliveries the ground truth asks for."""
+
+
+def prepare(spark: SparkSession, plan: ScenarioPlan, folder: Path) -> Prepared:
+    """Build the scenario and its ground truth into a new folder, on Spark."""
+    build(spark, synthetic_quotes(spark, plan.seed, _DAYS), plan, folder)
+    scenario = read_scenario(folder)
+    report = write_truth(spark, scenario, folder / FOLDER)
+    return Prepared(scenario, report.pairs)
 
 
 @dataclass(frozen=True)
@@ -72,10 +128,6 @@ def read_feed(scenario: Scenario) -> Feed:
     )
 
 
-SHARE = 0.4
-"""What the slowed link can carry, of what the high-rate publisher sends."""
-
-
 @dataclass(frozen=True)
 class SlowedLink:
     """One direction of an iCOL, from the host of the high-rate publisher to another cluster."""
@@ -114,80 +166,3 @@ def slowed_link(scot: SCOT, feed: Feed) -> SlowedLink:
     )
     bytes_per_s = float(round(SHARE * feed.per_s * feed.bytes_each))
     return SlowedLink(host, BrokerId(host.region, cluster), bytes_per_s, hops)
-
-
-SEED = 7
-"""With it a subscriber sits right behind the slowed link, so that no algorithm can avoid that link
-by the luck of its tree; with other seeds, BID's tree may lead past it."""
-
-SPEED = 2.5
-"""The high-rate publisher starts after 5 s of the scenario: 2 s here."""
-
-TOPOLOGY = "figure-3"
-_DAYS = 20
-_PER_MINUTE = 240
-_HIGH_RATE_PER_MINUTE = 9_600
-_SELECTIVITY = 0.05
-
-SPARK_SETTINGS = {
-    "spark.driver.memory": "1g",
-    "spark.sql.shuffle.partitions": "4",
-    # A session of seconds, with small frames: compiling costs more than it saves.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class DemoSize:
-    """How much is played."""
-
-    subscribers: int
-    publishers: int
-    notifications_each: int
-    high_rate_notifications: int
-
-
-SIZES = {
-    "full": DemoSize(
-        subscribers=60, publishers=8, notifications_each=60, high_rate_notifications=1_600
-    ),
-    "small": DemoSize(
-        subscribers=20, publishers=3, notifications_each=10, high_rate_notifications=300
-    ),
-}
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A scenario with its ground truth."""
-
-    scenario: Scenario
-    due: int
-    """How many deliveries the ground truth asks for."""
-
-
-def plan_of(size: DemoSize, seed: int) -> ScenarioPlan:
-    """Return the plan of the demonstration's scenario."""
-    return ScenarioPlan(
-        routing=RoutingOptions(Algorithm.DNR),
-        name="demo",
-        topology=from_catalogue(TOPOLOGY),
-        subscribers=size.subscribers,
-        publishers=size.publishers,
-        notifications_each=size.notifications_each,
-        per_minute=_PER_MINUTE,
-        high_rate_notifications=size.high_rate_notifications,
-        high_rate_per_minute=_HIGH_RATE_PER_MINUTE,
-        selectivity=_SELECTIVITY,
-        seed=seed,
-    )
-
-
-def prepare(spark: SparkSession, plan: ScenarioPlan, folder: Path) -> Prepared:
-    """Build the scenario and its ground truth into a new folder, on Spark."""
-    build(spark, synthetic_quotes(spark, plan.seed, _DAYS), plan, folder)
-    scenario = read_scenario(folder)
-    report = write_truth(spark, scenario, folder / FOLDER)
-    return Prepared(scenario, report.pairs)

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import exp
 from pathlib import Path
-from threading import Event, Thread
 
 from octopis.core.routing import Algorithm
 from octopis.evaluation.experiments import Experiment, Point
 from octopis.evaluation.folders import Folders
+from octopis.pipeline.spark.progress import meanwhile
 from octopis.scenario.plan import ScenarioPlan
 
 _EVERY_S = 0.5
@@ -48,7 +48,7 @@ class Item:
     expected_s: float
 
 
-Told = Callable[[Progress], None]
+OnProgress = Callable[[Progress], None]
 
 
 class Agenda:
@@ -66,8 +66,7 @@ class Agenda:
         whole = sum(item.expected_s for item in self._items)
         left = sum(item.expected_s for item in self._items if not item.result.exists())
         elapsed_s = time.monotonic() - self._start
-        # A report that was there is removed and made anew: then more is left than at first.
-        done_s = max(0.0, self._work_s - left)
+        done_s = max(0.0, self._work_s - left)  # somebody may have removed what was there at first
         # While little is done, what was expected counts; later, what was measured.
         pace = (elapsed_s + _TRUSTED_S) / (done_s + _TRUSTED_S)
         return Progress(
@@ -80,23 +79,16 @@ class Agenda:
         )
 
     @contextmanager
-    def stage(self, stage: str, told: Told) -> Iterator[None]:
-        """Tell `told` now, and a few times a second, how far the work of a stage is."""
-        ended = Event()
-        told(self.progress(stage))
+    def stage(self, stage: str, on_progress: OnProgress) -> Iterator[None]:
+        """Tell `on_progress` now, and a few times a second, how far the work of a stage is."""
 
-        def watch() -> None:
-            while not ended.wait(_EVERY_S):
-                told(self.progress(stage))
+        def tell() -> None:
+            on_progress(self.progress(stage))
 
-        watcher = Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
+        tell()
+        with meanwhile(tell, _EVERY_S):
             yield
-        finally:
-            ended.set()
-            watcher.join()
-        told(self.progress(stage))
+        tell()
 
 
 def run_s(plan: ScenarioPlan, algorithm: Algorithm) -> float:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -16,21 +15,21 @@ from pyspark.sql import functions as F
 from octopis.core.topology import from_catalogue
 from octopis.errors import SweepFailed
 from octopis.evaluation import sensitivity
-from octopis.evaluation.agenda import Agenda, Told, items, run_name, run_s
+from octopis.evaluation.agenda import Agenda, OnProgress, items, run_name, run_s
 from octopis.evaluation.exact import distances, tree_lengths
 from octopis.evaluation.experiments import OVERLAY, SIZES, Experiment, Point, points
 from octopis.evaluation.folders import Folders, Request
 from octopis.evaluation.measures import Measures, read_measures
-from octopis.files import whole_folder
+from octopis.files import whole_folder, write_json
 from octopis.pipeline.ingest.ingest import ingest, ingest_synthetic, is_ingested, read_quotes
 from octopis.pipeline.ingest.quote_files import find_files
-from octopis.pipeline.results.check import COLUMNS, fingerprints
-from octopis.pipeline.results.metrics import Traces
-from octopis.pipeline.results.results import write_results
-from octopis.pipeline.runs.runs import Run, RunTable
+from octopis.pipeline.results.check import FINGERPRINT, fingerprints
+from octopis.pipeline.results.metrics import write_results
+from octopis.pipeline.runs.run_table import Run, RunTable
 from octopis.pipeline.runs.sweep import sweep
 from octopis.pipeline.scenarios.build import build
 from octopis.pipeline.scenarios.truth import true_pairs
+from octopis.pipeline.spark.traces import Traces
 from octopis.scenario.costs import Profile
 from octopis.scenario.folder import read_scenario
 from octopis.trace import Level
@@ -42,7 +41,9 @@ STRUCTURE = "structure.parquet"
 class Evaluation:
     """One evaluation: what there is to do, and how it is done, stage by stage."""
 
-    def __init__(self, folders: Folders, request: Request, profile: Profile, told: Told) -> None:
+    def __init__(
+        self, folders: Folders, request: Request, profile: Profile, on_progress: OnProgress
+    ) -> None:
         self.folders = folders
         self.request = request
         self.groups: dict[str, list[Point]] = {}
@@ -57,7 +58,7 @@ class Evaluation:
         self._built = [*regular, *self._bases]
         plans = [*self._built, *(point.plan for point in varied)]
         self._agenda = Agenda(items(folders, plans, self._built, self.groups))
-        self._told = told
+        self._on_progress = on_progress
 
     @property
     def points(self) -> list[Point]:
@@ -74,7 +75,7 @@ class Evaluation:
             "metrics": self._metrics,
         }
         for stage, work in stages.items():
-            with self._agenda.stage(stage, self._told):
+            with self._agenda.stage(stage, self._on_progress):
                 work(spark)
 
     @property
@@ -87,7 +88,7 @@ class Evaluation:
     @contextmanager
     def reporting(self) -> Iterator[None]:
         """Tell that the report is being made."""
-        with self._agenda.stage("report", self._told):
+        with self._agenda.stage("report", self._on_progress):
             yield
 
     def measures(self) -> Measures:
@@ -123,11 +124,8 @@ class Evaluation:
             scenario = read_scenario(self.folders.scenario(plan.name))
             pairs = true_pairs(spark, scenario).select(F.lit(plan.name).alias("run"), "*")
             row = fingerprints(pairs).first()
-            found = {name: row[name] if row else 0 for name in COLUMNS}
-            path.parent.mkdir(exist_ok=True)
-            draft = path.with_suffix(".draft")
-            draft.write_bytes(msgspec.json.encode(found))
-            draft.rename(path)
+            found = {name: row[name] if row else 0 for name in FINGERPRINT}
+            write_json(path, found)
 
     def _simulations(self, spark: SparkSession) -> None:
         runs = [

@@ -1,6 +1,7 @@
-"""What follows from the structure, or is promised, and must hold exactly in every run.
+"""What must hold exactly in every run: it follows from the overlay's structure, or is promised.
 
-What follows from the overlay's structure alone, and must hold exactly in every run.
+Spark works out for each run how its subscription trees compare with the shortest paths of the
+graph (`tree_lengths`); what all runs have to say is then gathered here.
 """
 
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from octopis.core.routing import Algorithm
 from octopis.core.topology import SCOT
 from octopis.evaluation.experiments import Experiment
 from octopis.evaluation.measures import Measures
+
+OURS = (Algorithm.SNR, Algorithm.DNR)
 
 
 def distances(spark: SparkSession, scot: SCOT) -> DataFrame:
@@ -45,9 +48,6 @@ def tree_lengths(subscriptions: DataFrame, far: DataFrame) -> DataFrame:
         )
         .orderBy("run")
     )
-
-
-OURS = (Algorithm.SNR, Algorithm.DNR)
 
 
 @dataclass(frozen=True)

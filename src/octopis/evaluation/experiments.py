@@ -3,8 +3,10 @@
 A *point* is one scenario of one experiment; it is run under each of its algorithms.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec.structs import replace
 
 from octopis.core.routing import Algorithm
 from octopis.core.topology import from_catalogue

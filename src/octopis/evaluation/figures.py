@@ -12,7 +12,7 @@ from octopis.core.routing import Algorithm
 from octopis.evaluation.experiments import ALL, RATES, Experiment
 from octopis.evaluation.measures import Measure, Measures, Series
 from octopis.evaluation.reasons import leads
-from octopis.report.style import LOOKS, RC
+from octopis.report.pictures import LOOKS, RC
 
 MS = 1e-6
 """Milliseconds of a nanosecond."""

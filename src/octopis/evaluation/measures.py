@@ -14,7 +14,7 @@ from octopis.core.routing import Algorithm
 from octopis.evaluation.agenda import run_name
 from octopis.evaluation.experiments import Experiment, Point
 from octopis.evaluation.folders import Folders
-from octopis.pipeline.results.check import COLUMNS
+from octopis.pipeline.results.check import FINGERPRINT
 
 SECOND_NS = 1_000_000_000
 STABLE_S = 1.0
@@ -107,7 +107,7 @@ def read_measures(folders: Folders, groups: dict[str, list[Point]]) -> Measures:
             for algorithm in point.algorithms:
                 run = run_name(point, algorithm)
                 values = rows[run] | structure[run] | queues.get(run, {})
-                got = {name: prints[run][name] for name in COLUMNS} if run in prints else None
+                got = {name: prints[run][name] for name in FINGERPRINT} if run in prints else None
                 found.append(
                     Measure(
                         point,

@@ -1,4 +1,7 @@
-"""Why a figure of ours is not the paper's, said with what was measured."""
+"""Why a figure of ours is not the paper's, said with what was measured.
+
+Each function returns the sentences for one kind of claim, and its docstring names the reason.
+"""
 
 from octopis.core.routing import Algorithm
 from octopis.evaluation.claims import ratio
@@ -12,7 +15,7 @@ MS = 1e6
 
 
 def subscription_ims(measures: Measures) -> str:
-    """Of structure alone."""
+    """The overlay's structure alone decides how many messages a subscription takes."""
     ours, theirs = (_each(measures, algorithm, "subscription_ims") for algorithm in (SNR, BID))
     return (
         f"This follows from the overlay alone: a subscription takes {ours:g} messages, and "
@@ -21,7 +24,7 @@ def subscription_ims(measures: Measures) -> str:
 
 
 def tree_lengths(measures: Measures) -> str:
-    """Of which copy of a flood comes first."""
+    """A flood's tree depends on which copies come first, and here the short ones do."""
     runs = measures.of(Experiment.SUBSCRIBERS, BID)
     longer = sum(run["trees_longer"] for run in runs) / sum(run["trees"] for run in runs)
     return (
@@ -32,7 +35,7 @@ def tree_lengths(measures: Measures) -> str:
 
 
 def subscription_delay(measures: Measures) -> str:
-    """Of short queues."""
+    """While queues are short, a flood's first copy is as fast as ours."""
     ours, theirs = (
         measures.mean("subscription_delay_mean_ns", measures.of(Experiment.SUBSCRIBERS, algorithm))
         for algorithm in (SNR, BID)
@@ -45,7 +48,7 @@ def subscription_delay(measures: Measures) -> str:
 
 
 def notification_delay(measures: Measures) -> str:
-    """Of matching at every broker against carrying identifications."""
+    """Matching at every broker costs more here than carrying identifications."""
     counts = sorted({run.point.x for run in measures.of(Experiment.SUBSCRIBERS)})
     by_count = " and ".join(
         f"{_said(_less(measures, DELAY, Experiment.SUBSCRIBERS, x), 'less')} with {x:,}"
@@ -62,7 +65,7 @@ def notification_delay(measures: Measures) -> str:
 
 
 def notification_ims(measures: Measures) -> str:
-    """Of trees that are hardly longer."""
+    """BID's trees are hardly longer than ours, and share links."""
     trees = _less(measures, "tree_length_mean", Experiment.SUBSCRIBERS)
     return (
         f"IMs follow the trees, and ours are only {trees:.1f}% shorter here. BID's trees of one "
@@ -72,7 +75,7 @@ def notification_ims(measures: Measures) -> str:
 
 
 def matching_delay(measures: Measures) -> str:
-    """Of who matches what."""
+    """Ours match at every broker on the way, BID at the ends."""
     runs = measures.of(Experiment.SUBSCRIBERS, SNR)
     brokers = sum(run["notification_ims"] / run["notifications"] + 1 for run in runs) / len(runs)
     return (
@@ -83,7 +86,7 @@ def matching_delay(measures: Measures) -> str:
 
 
 def burst_against_snr(measures: Measures) -> str:
-    """Of the publisher's host, which DNR relieves."""
+    """The publisher's host cannot send fast enough, and DNR relieves it."""
     return (
         "In the model all links of a broker share its sender, and the high-rate publisher's host "
         f"cannot send fast enough: {_queues(measures)}. DNR sends one copy where SNR sends one to "
@@ -92,7 +95,7 @@ def burst_against_snr(measures: Measures) -> str:
 
 
 def burst_against_bid(measures: Measures) -> str:
-    """Of trees that spare the host."""
+    """BID's trees may spare the publisher's host."""
     return (
         "A BID tree crosses between clusters anywhere, not only at the publisher's host, which "
         "therefore sends fewer copies than under SNR; where it is depends on how the flood went. "
@@ -101,7 +104,7 @@ def burst_against_bid(measures: Measures) -> str:
 
 
 def stabilisation(measures: Measures) -> str:
-    """Of when each algorithm was done."""
+    """When the last late delivery came under each algorithm."""
     ends = "; ".join(
         f"{rate // 1000}K: "
         + ", ".join(
@@ -117,7 +120,7 @@ def stabilisation(measures: Measures) -> str:
 
 
 def burst_ims(measures: Measures) -> str:
-    """Of detours that cost little."""
+    """DNR's detours cost few messages."""
     runs = {run.algorithm: run["notification_ims"] for run in _first_seed(measures, RATES[0])}
     return (
         f"At {RATES[0] // 1000}K: BID {runs[BID]:,.0f}, SNR {runs[SNR]:,.0f}, "
@@ -126,7 +129,7 @@ def burst_ims(measures: Measures) -> str:
 
 
 def within_a_second(measures: Measures) -> str:
-    """Of how many deliveries the burst concerns."""
+    """Most deliveries are not of the burst, and are fast."""
     run = _first_seed(measures, RATES[0])[0]
     regular = run.point.plan.publishers * run.point.plan.notifications_each
     return (
@@ -137,7 +140,7 @@ def within_a_second(measures: Measures) -> str:
 
 
 def several(measures: Measures) -> str:
-    """Of each number of publishers."""
+    """DNR's lead for each number of high-rate publishers."""
     shown = ", ".join(
         f"{count}: {lead:.1f}%" for count, lead in leads(measures, measures.seeds[0]).items()
     )

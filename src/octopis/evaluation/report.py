@@ -1,15 +1,18 @@
 """The report of an evaluation: one page with everything in it, figures and tables beside it."""
 
-import shutil
+import platform
 from collections import Counter
 from pathlib import Path
 
+import pyspark
+
 from octopis.evaluation.claims import Outcome, outcome
 from octopis.evaluation.exact import Exact, exact
+from octopis.evaluation.experiments import PUBLISHERS, RATES, SIZES
+from octopis.evaluation.figures import all_figures
 from octopis.evaluation.folders import Folders, Request
 from octopis.evaluation.measures import Measures
 from octopis.evaluation.paper_claims import CLAIMS
-from octopis.evaluation.setting import setting
 from octopis.evaluation.tables import (
     notes_of,
     rounded,
@@ -20,6 +23,8 @@ from octopis.evaluation.tables import (
     value_over_seeds,
     write_csv,
 )
+from octopis.files import whole_folder
+from octopis.report.machine import describe
 from octopis.report.page import Page
 from octopis.report.pictures import write_figure
 from octopis.scenario.costs import Profile
@@ -48,11 +53,12 @@ class Report:
 
     def write(self) -> Path:
         """Leave the page with its figures and tables, and return where it is."""
-        from octopis.evaluation.figures import all_figures  # noqa: PLC0415 - as in picture_files
+        # One that is there is replaced: it follows from the rest, and is quickly made.
+        with whole_folder(self._folders.report, lambda _: None) as folder:
+            self._write(folder)
+        return self._folders.page
 
-        folder = self._folders.report
-        shutil.rmtree(folder, ignore_errors=True)  # it follows from the rest, and is quickly made
-        folder.mkdir(parents=True)
+    def _write(self, folder: Path) -> None:
         self._tables(folder / "tables")
         page = Page("OctopiS beside the paper", self._lead())
         self._exact_section(page)
@@ -64,9 +70,7 @@ class Report:
             page.figure(paths[1], caption)
         self._sensitivity_section(page)
         self._how_section(page)
-        target = self._folders.page
-        target.write_text(page.text(), encoding="utf-8")
-        return target
+        (folder / self._folders.page.name).write_text(page.text(), encoding="utf-8")
 
     def _lead(self) -> str:
         verdicts = Counter(each.verdict for each in self.outcomes)
@@ -182,3 +186,45 @@ def _claim_row(found: Outcome, notes: dict[str, int]) -> tuple[object, ...]:
 def failed(found: list[Exact]) -> list[str]:
     """Return what must hold exactly and does not."""
     return [f"{each.text}: {each.found}" for each in found if not each.holds]
+
+
+def setting(request: Request) -> list[tuple[str, str]]:
+    """Return sizes, seeds, quotes, versions and the machine."""
+    sizes = SIZES[request.size]
+    rates = ", ".join(f"{rate // 1000}K" for rate in RATES)
+    return [
+        ("size, seeds", f"{request.size.value}, {_seeds(request.seeds)}"),
+        ("overlay", "the paper's S_e: 15 regions, 5 clusters, 75 brokers"),
+        (
+            "subscriber scalability",
+            f"{_listed(sizes.subscribers)} subscribers; {PUBLISHERS} publishers of "
+            f"{sizes.subscribers_notifications:,} notifications, 60 a minute",
+        ),
+        (
+            "publisher scalability",
+            f"{_listed(sizes.publishers)} publishers of {sizes.publishers_notifications:,}, 100 a "
+            f"minute; {sizes.publishers_subscribers:,} subscribers",
+        ),
+        (
+            "burst",
+            f"{sizes.burst_subscribers:,} subscribers; {PUBLISHERS} publishers of "
+            f"{sizes.burst_notifications:,}, 60 a minute; a high-rate publisher of "
+            f"{sizes.burst_high_rate:,} at {rates} a minute; tau 10, t_w 50 ms",
+        ),
+        ("several high-rate publishers", f"1, {_listed(sizes.several)}, at {RATES[0] // 1000}K"),
+        ("quotes", ", ".join(Path(path).name for path in request.quotes) or "synthetic, seed 1"),
+        (
+            "versions",
+            f"OctopiS {request.version}, Spark {pyspark.__version__}, "
+            f"Python {platform.python_version()}",
+        ),
+        ("machine of this report", describe()),
+    ]
+
+
+def _seeds(count: int) -> str:
+    return "seed 1" if count == 1 else f"seeds 1 to {count}"
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+    return ", ".join(f"{number:,}" for number in numbers)

@@ -5,13 +5,13 @@ Most of the model's costs are assumed, so it matters which results hang on which
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec.structs import replace
 
 from octopis.evaluation.experiments import EvaluationSize, Experiment, Point, base_plan
 from octopis.files import whole_folder
@@ -39,12 +39,12 @@ class Variation:
         changed = {cost: getattr(profile.costs, cost) * by for cost, by in self.factors.items()}
         # Bytes are whole numbers.
         whole = {cost: round(value) for cost, value in changed.items() if cost.endswith("_bytes")}
-        costs = msgspec.structs.replace(profile.costs, **(changed | whole))
+        costs = replace(profile.costs, **(changed | whole))
         return replace(
             plan,
             name=name,
             profile=Profile(profile.name, costs, profile.sources),
-            routing=msgspec.structs.replace(plan.routing, **self.routing),
+            routing=replace(plan.routing, **self.routing),
             subscribe_every_ms=self.subscribe_every_ms or plan.subscribe_every_ms,
         )
 

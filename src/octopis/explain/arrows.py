@@ -1,101 +1,162 @@
-"""The geometry of arrows along the links of a layout: pure positions, in inches."""
+"""Arrows along links, and their labels: how copies and overloaded links are drawn.
 
-from collections.abc import Sequence
+Nothing is told by colour alone: copies on iCOLs are dashed, copies that carry CBV_p are thicker
+and have its bits beside them. All lengths are in inches, as in the layout.
+"""
+
+from collections.abc import Callable
 from math import hypot
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.bezier import inside_circle, split_path_inout
+from matplotlib.lines import Line2D
+from matplotlib.patches import ArrowStyle, FancyArrowPatch, PathPatch
+from matplotlib.path import Path
+from matplotlib.transforms import Affine2D
 
 from octopis.core.model import BrokerId
-from octopis.core.topology import SCOT
-from octopis.explain.layout import Curve, PictureLayout, Point
+from octopis.core.topology import SCOT, LinkKind
+from octopis.explain.layout import PictureLayout, Point
+from octopis.explain.overlay_picture import Z_BAND, Z_BROKER, Z_LINK, Z_PATH, curve_path
 
-Line = list[Point]
+PLAIN, CARRYING, OVERLOADED = "#111111", "#c00d2e", "#aab2bb"
 
-_STEPS = 100
+_Dashes = str | tuple[float, tuple[float, float]]
+_DASHES: dict[LinkKind, _Dashes] = {LinkKind.ACOL: "-", LinkKind.ICOL: (0.0, (3.2, 1.5))}
+
+
+class _Measures(NamedTuple):
+    """How thick an arrow is (in points, as Matplotlib has it), and its head (in inches)."""
+
+    width: float
+    head_length: float = 0.17
+    head_width: float = 0.15
+
+
+_MEASURES = {
+    PLAIN: _Measures(1.9),
+    CARRYING: _Measures(2.7),
+    OVERLOADED: _Measures(8.0, head_length=0.3, head_width=0.27),
+}
+_POINTS = 72
 _CLEARANCE = 0.02
-_SAME = 1e-6
-_BROKER_SHARE = 0.2  # of a row; lines end at the borders of brokers
+_PRECISION = 0.001
+_LABEL_DISTANCE = 0.15
 
 
-def arrow_line(
+def straight_path(start: Point, end: Point) -> Path:
+    """Return a straight path for an arrow."""
+    return Path([start, end], [Path.MOVETO, Path.LINETO])
+
+
+def link_path(
     scot: SCOT, layout: PictureLayout, source: BrokerId, target: BrokerId, aside: float = 0.0
-) -> Line:
-    """Return the line of an arrow from border to border of two neighbours, along their link.
+) -> Path:
+    """Return the path of an arrow from border to border of two neighbours, along their link.
 
     `aside` moves it to the left of its direction, so that several arrows can share a link.
     """
-    line = _shifted(_sampled(layout.curve(source, target)), aside)
+    path = curve_path(layout.curve(source, target))
+    _, path = _split(path, lambda point: _covers(scot, layout, source, point))
+    path, _ = _split(path, lambda point: _covers(scot, layout, target, point))
+    (x, y), (end_x, end_y) = layout.positions[source], layout.positions[target]
+    part = aside / hypot(end_x - x, end_y - y)
+    return path.transformed(Affine2D().translate((y - end_y) * part, (end_x - x) * part))
+
+
+def paint_overloaded(axes: Axes, path: Path) -> None:
+    """Paint a broad arrow under a link that is overloaded in this direction."""
+    _paint_arrow(axes, path, OVERLOADED, (Z_BAND + Z_LINK) / 2)
+
+
+def paint_copy(axes: Axes, path: Path, kind: LinkKind, *, carrying: bool) -> None:
+    """Paint an arrow for a copy on a link."""
+    colour = CARRYING if carrying else PLAIN
+    _paint_arrow(axes, path, colour, Z_PATH, _DASHES[kind])
+
+
+def paint_label(axes: Axes, path: Path, label: str, row_height: float) -> None:
+    """Write what a copy carries beside its arrow: the bits of CBV_p, or BIDs."""
+    if not label:
+        return
+    (x, y), across, along = label_place(path, row_height)
+    axes.text(
+        x,
+        y,
+        label,
+        ha=across,
+        va=along,
+        fontsize=10,
+        fontweight="bold",
+        color=CARRYING if set(label) <= {"0", "1"} else PLAIN,
+        zorder=Z_BROKER,
+        parse_math=False,
+        bbox={"boxstyle": "square,pad=0.05", "fc": "white", "ec": "none", "alpha": 0.6},
+    )
+
+
+def arrow_handles(*, carrying: bool, overloaded: bool, bids: bool = False) -> list[Artist]:
+    """Return the entries of a legend for copies and overloaded links."""
+    copy = "a copy with BIDs" if bids else "a copy"
+    entries = [(f"{copy} on an {kind.value}", PLAIN, _DASHES[kind]) for kind in LinkKind]
+    if carrying:
+        entries.append(("a copy that carries CBV_p, with its bits", CARRYING, "-"))
+    if overloaded:
+        entries.append(("overloaded in this direction", OVERLOADED, "-"))
     return [
-        point
-        for point in line
-        if not _covers(scot, layout, source, point) and not _covers(scot, layout, target, point)
+        Line2D([], [], color=colour, lw=_MEASURES[colour].width, ls=dashes, label=label)
+        for label, colour, dashes in entries
     ]
 
 
-def straight_line(start: Point, end: Point) -> Line:
-    """Return a straight line between two points."""
-    return _sampled((start, start, end, end))
+def label_place(path: Path, row_height: float) -> tuple[Point, str, str]:
+    """Return where the label of an arrow stands: its point, and its two alignments.
 
-
-def label_place(line: Line, distance: float, row_height: float) -> tuple[Point, str, str]:
-    """Return where the label of a line stands: its point, and its two alignments.
-
-    Above a line that runs along a row. Beside one that runs along a column, between two rows and
-    so clear of what stands there: to its right, unless it bows to the left.
+    Above an arrow that runs along a row. Beside one that runs along a column, between two rows
+    and so clear of what stands there: to its right, unless it bows to the left.
     """
-    start, end = line[0], line[-1]
-    if abs(end[0] - start[0]) > abs(end[1] - start[1]):
-        x, y = line[len(line) // 2]
-        return (x, y + distance), "center", "bottom"
-    rows = max(1, round(abs(end[1] - start[1]) / row_height + _BROKER_SHARE))
-    height = start[1] + (end[1] - start[1]) * ((rows - 1) // 2 + 0.5) / rows
-    x, y = min(line, key=lambda point: abs(point[1] - height))
-    if x < (start[0] + end[0]) / 2 - 0.05:
-        return (x - distance, y), "right", "center"
-    return (x + distance, y), "left", "center"
+    steps = np.linspace(0, 1, 100)
+    # Each piece comes with its code, which Matplotlib's types forget.
+    line = np.concatenate([piece[0](steps) for piece in path.iter_bezier()])  # type: ignore[index]
+    (x, y), (end_x, end_y) = line[0], line[-1]
+    if abs(end_x - x) > abs(end_y - y):
+        middle, top = (x + end_x) / 2, line[:, 1].max()
+        return (middle, top + _LABEL_DISTANCE), "center", "bottom"
+    rows = max(1, round(abs(end_y - y) / row_height + 0.2))  # brokers take a part of a row
+    height = y + (end_y - y) * ((rows - 1) // 2 + 0.5) / rows
+    beside = line[np.abs(line[:, 1] - height).argmin(), 0]
+    if beside < (x + end_x) / 2 - 0.05:
+        return (beside - _LABEL_DISTANCE, height), "right", "center"
+    return (beside + _LABEL_DISTANCE, height), "left", "center"
 
 
-def head(line: Line, length: float, width: float) -> Line:
-    """Return the triangle at the end of a line."""
-    (x, y), (u, v) = line[-1], _direction(_last_stretch(line, length))
-    back = (x - u * length, y - v * length)
-    half = width / 2
-    return [
-        (x, y),
-        (back[0] - v * half, back[1] + u * half),
-        (back[0] + v * half, back[1] - u * half),
-    ]
+def _paint_arrow(axes: Axes, path: Path, colour: str, zorder: float, dashes: _Dashes = "-") -> None:
+    """Paint an arrow in two patches.
+
+    In one, dashes would show along the border of the head, and a broad shaft beside its tip.
+    """
+    width, head_length, head_width = _MEASURES[colour]
+    x, y = np.asarray(path.vertices)[-1]
+    shaft, _ = _split(path, inside_circle(x, y, 0.8 * head_length))
+    style = {"edgecolor": colour, "lw": width, "linestyle": dashes, "capstyle": "butt"}
+    axes.add_patch(PathPatch(shaft, fill=False, zorder=zorder, **style))
+    head = ArrowStyle(  # type: ignore[no-untyped-call]
+        "-|>", head_length=_POINTS * head_length, head_width=_POINTS * head_width / 2
+    )
+    axes.add_patch(
+        FancyArrowPatch(
+            path=path, arrowstyle=head, mutation_scale=1, facecolor=colour, lw=0, zorder=zorder
+        )
+    )
 
 
-def without_head(line: Line, length: float) -> Line:
-    """Return a line that ends where its head begins."""
-    end = line[-1]
-    return [point for point in line if _distance(point, end) >= length * 0.8]
-
-
-def _sampled(curve: Curve) -> Line:
-    """Return points along a chain of cubic Bezier pieces, of which some may have no length."""
-    line = [curve[0]]
-    for first in range(0, len(curve) - 1, 3):
-        piece = curve[first : first + 4]
-        points = (_bezier(piece, step / _STEPS) for step in range(1, _STEPS + 1))
-        line += [point for point in points if _distance(point, line[-1]) > _SAME]
-    return line
-
-
-def _bezier(piece: Sequence[Point], part: float) -> Point:
-    rest = 1 - part
-    weights = (rest**3, 3 * rest**2 * part, 3 * rest * part**2, part**3)
-    x = sum(weight * point[0] for weight, point in zip(weights, piece, strict=True))
-    y = sum(weight * point[1] for weight, point in zip(weights, piece, strict=True))
-    # A straight line must be straight to the last digit, or it shows steps where it is drawn.
-    return round(x, 6), round(y, 6)
-
-
-def _shifted(line: Line, aside: float) -> Line:
-    shifted = []
-    for number, (x, y) in enumerate(line):
-        u, v = _direction([line[max(0, number - 1)], line[min(len(line) - 1, number + 1)]])
-        shifted.append((x - v * aside, y + u * aside))
-    return shifted
+def _split(path: Path, inside: Callable[[Point], bool]) -> tuple[Path, Path]:
+    """Cut a path in two where it comes into a shape or leaves it."""
+    first, second = split_path_inout(path, inside, tolerance=_PRECISION)
+    return first, second
 
 
 def _covers(scot: SCOT, layout: PictureLayout, broker: BrokerId, point: Point) -> bool:
@@ -104,19 +165,3 @@ def _covers(scot: SCOT, layout: PictureLayout, broker: BrokerId, point: Point) -
     across = abs(point[0] - x) / (layout.broker_width / 2 + _CLEARANCE)
     along = abs(point[1] - y) / (layout.broker_height / 2 + _CLEARANCE)
     return hypot(across, along) < 1 if scot.is_inner(broker) else max(across, along) < 1
-
-
-def _last_stretch(line: Line, length: float) -> Line:
-    before = [point for point in line if _distance(point, line[-1]) >= length]
-    return [before[-1] if before else line[0], line[-1]]
-
-
-def _direction(stretch: Line) -> Point:
-    (start_x, start_y), (end_x, end_y) = stretch
-    length = _distance(*stretch)
-    assert length > 0, "a line has two ends"
-    return (end_x - start_x) / length, (end_y - start_y) / length
-
-
-def _distance(one: Point, other: Point) -> float:
-    return hypot(one[0] - other[0], one[1] - other[1])

@@ -11,25 +11,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse, Rectangle
 
-from octopis.core.filters import parse_filter
-from octopis.core.model import BrokerId, Notification
 from octopis.core.routing.algorithms import Algorithm
-from octopis.core.routing.dnr import CASES, Case
-from octopis.core.topology import SCOT, AcyclicFactor, ConnectivityFactor
-from octopis.explain.arrows import straight_line
-from octopis.explain.case_table import COLUMNS, rows
+from octopis.core.routing.dnr import CASES
+from octopis.explain.arrows import (
+    arrow_handles,
+    paint_copy,
+    paint_label,
+    paint_overloaded,
+    straight_path,
+)
+from octopis.explain.cases import ABOVE, BELOW, BESIDE, COLUMNS, HOST, question_for, rows
 from octopis.explain.explainer import explain
 from octopis.explain.explanation import RouteExplanation
-from octopis.explain.question import AskedSubscriber, Question
-from octopis.explain.way_picture import INK, paint_copy, paint_label, paint_overloaded, path_handles
-
-_HOST, _ABOVE, _BELOW, _BESIDE = (
-    BrokerId("a", 1),
-    BrokerId("a", 0),
-    BrokerId("a", 2),
-    BrokerId("b", 1),
-)
-_SCOT = SCOT(AcyclicFactor.from_edges([("a", "b")]), ConnectivityFactor.complete(3))
+from octopis.explain.overlay_picture import BAND_SHADES, INK, INNER_FILL, Z_BAND, Z_BROKER
 
 _ROW_HEIGHT = 1.75
 _HEADER_HEIGHT, _MARGIN_TOP, _MARGIN_BOTTOM = 0.75, 0.7, 0.6
@@ -38,7 +32,6 @@ _SKETCH_X = 6.3
 _WIDTH = 10.3
 _ICOL_LENGTH, _ACOL_LENGTH = 0.72, 0.85
 _CENTRED: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 10.5, "color": INK}
-_SHADES = ("#edf1f5", "#f8fafb")
 
 
 def paint_cases() -> Figure:
@@ -58,14 +51,16 @@ def paint_cases() -> Figure:
     )
     for number, (case, words) in enumerate(zip(CASES, rows(), strict=True)):
         top = -_MARGIN_TOP - _HEADER_HEIGHT - number * _ROW_HEIGHT
-        shade = _SHADES[number % 2]
+        shade = BAND_SHADES[number % 2]
         axes.add_patch(
-            Rectangle((0.2, top - _ROW_HEIGHT), _WIDTH - 0.4, _ROW_HEIGHT, color=shade, zorder=0)
+            Rectangle(
+                (0.2, top - _ROW_HEIGHT), _WIDTH - 0.4, _ROW_HEIGHT, color=shade, zorder=Z_BAND
+            )
         )
         _paint_words(axes, words, top - _ROW_HEIGHT / 2)
-        _paint_sketch(axes, explain(_question(case), Algorithm.DNR), top - _ROW_HEIGHT / 2)
+        _paint_sketch(axes, explain(question_for(case), Algorithm.DNR), top - _ROW_HEIGHT / 2)
     axes.legend(
-        handles=path_handles(carrying=True, overloaded=True),
+        handles=arrow_handles(carrying=True, overloaded=True),
         loc="center",
         bbox_to_anchor=(_WIDTH / 2, -height + _MARGIN_BOTTOM / 2),
         bbox_transform=axes.transData,
@@ -90,38 +85,20 @@ def _paint_words(axes: Axes, words: tuple[str, ...], y: float, *, bold: bool = F
         )
 
 
-def _question(case: Case) -> Question:
-    """Return the state of links that a row is for: two target iCOLs and one target aCOL."""
-    overloaded = set()
-    if case.overloaded_icol:
-        overloaded.add((_HOST, _ABOVE))
-        if case.free_icol is False:
-            overloaded.add((_HOST, _BELOW))
-    if case.free_acol is False:
-        overloaded.add((_HOST, _BESIDE))
-    everything = parse_filter("TRUE")
-    return Question(
-        _SCOT,
-        _HOST,
-        Notification({}),
-        tuple(AskedSubscriber(each.short, each, everything) for each in (_ABOVE, _BELOW, _BESIDE)),
-        frozenset(overloaded),
-    )
-
-
 def _paint_sketch(axes: Axes, explanation: RouteExplanation, y: float) -> None:
     x, gap = _SKETCH_X, 0.2
-    lines = {
-        _ABOVE: straight_line((x, y + gap), (x, y + _ICOL_LENGTH)),
-        _BELOW: straight_line((x, y - gap), (x, y - _ICOL_LENGTH)),
-        _BESIDE: straight_line((x + gap, y), (x + _ACOL_LENGTH, y)),
+    paths = {
+        ABOVE: straight_path((x, y + gap), (x, y + _ICOL_LENGTH)),
+        BELOW: straight_path((x, y - gap), (x, y - _ICOL_LENGTH)),
+        BESIDE: straight_path((x + gap, y), (x + _ACOL_LENGTH, y)),
     }
     for _, target in explanation.question.overloaded:
-        paint_overloaded(axes, lines[target])
+        paint_overloaded(axes, paths[target])
     for hop in explanation.hops:
         if hop.after is None:
-            paint_copy(axes, lines[hop.target], hop.kind, carrying=bool(hop.cbv_p))
-            paint_label(axes, lines[hop.target], explanation.bits(hop), _ROW_HEIGHT)
-    for target, aside in ((_ABOVE, 0.5), (_HOST, 0.0), (_BELOW, -0.5)):
+            paint_copy(axes, paths[hop.target], hop.kind, carrying=bool(hop.cbv_p))
+            paint_label(axes, paths[hop.target], explanation.bits(hop), _ROW_HEIGHT)
+    for target, aside in ((ABOVE, 0.5), (HOST, 0.0), (BELOW, -0.5)):
         axes.text(x - 0.42, y + aside, f"$C_{target.cluster}$", **_CENTRED)
-    axes.add_patch(Ellipse((x, y), 0.36, 0.36, facecolor="#1f4e79", edgecolor=INK, zorder=3))
+    host = Ellipse((x, y), 0.36, 0.36, facecolor=INNER_FILL, edgecolor=INK, zorder=Z_BROKER)
+    axes.add_patch(host)

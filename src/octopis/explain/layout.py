@@ -4,16 +4,11 @@ Regions are columns and clusters are rows. An aCOL runs along its row, in an arc
 brokers between its ends; an iCOL runs along its column, in a bow beside the brokers between
 its ends. Arcs are nested and bows have lanes, so that no two links lie on each other.
 
-In which order a picture shows the regions, so that neighbours stand near each other.
-
-The tree is laid out from its middle. On both sides of a region stand the parts of the tree
-that hang on it, the smallest next to it and the largest outermost, each part in one piece:
+The columns are ordered from the middle of the tree, so that neighbours stand near each other. On
+both sides of a region stand the parts of the tree that hang on it, the smallest next to it and
+the largest outermost, each part in one piece, so that arcs above a row never cross:
 
     i vi xi   ii vii xii   iii viii xiii   iv ix xiv   v x xv
-
-Since every part is in one piece, links that are drawn as arcs above a row never cross.
-
-Which links of a row or column run straight, and how far out the others must go.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,127 +21,12 @@ from octopis.core.topology.factors import AcyclicFactor
 from octopis.core.topology.scot import SCOT
 from octopis.errors import InvalidInput
 
-
-class _Part(NamedTuple):
-    """What hangs on `parent` by `top`; its largest piece goes to its outer side."""
-
-    top: str
-    parent: str | None
-    outer_is_left: bool
-
-
-def column_order(tree: AcyclicFactor) -> tuple[str, ...]:
-    """Return the regions from left to right."""
-    middle = _middle(tree)
-    sizes = _part_sizes(tree, middle)
-    order: list[str] = []
-    # A stack of parts still to be laid out and of regions that only have to be written down.
-    waiting: list[_Part | str] = [_Part(middle, None, outer_is_left=False)]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            order.append(item)
-            continue
-        hanging = [vertex for vertex in tree.neighbours(item.top) if vertex != item.parent]
-        left, right = _two_sides(hanging, sizes, outer_is_left=item.outer_is_left)
-        waiting += [_Part(vertex, item.top, outer_is_left=False) for vertex in reversed(right)]
-        waiting.append(item.top)
-        waiting += [_Part(vertex, item.top, outer_is_left=True) for vertex in reversed(left)]
-    return tuple(order)
-
-
-def _middle(tree: AcyclicFactor) -> str:
-    one, other = map(tree.distances, tree.longest_path_ends)
-    return min(tree.vertices, key=lambda vertex: max(one[vertex], other[vertex]))
-
-
-def _part_sizes(tree: AcyclicFactor, middle: str) -> dict[str, int]:
-    """Return for each vertex how many hang on it, seen from the middle, itself included."""
-    depth = tree.distances(middle)
-    sizes = dict.fromkeys(tree.vertices, 1)
-    for vertex in sorted(tree.vertices, key=lambda vertex: -depth[vertex]):
-        for neighbour in tree.neighbours(vertex):
-            if depth[neighbour] < depth[vertex]:
-                sizes[neighbour] += sizes[vertex]
-    return sizes
-
-
-def _two_sides(
-    vertices: Sequence[str], sizes: Mapping[str, int], *, outer_is_left: bool
-) -> tuple[list[str], list[str]]:
-    """Deal the parts out by size, the outer side first; equal ones keep their order."""
-    left: list[str] = []
-    right: list[str] = []
-    dealt = 0
-    by_size = sorted(vertices, key=lambda vertex: -sizes[vertex])
-    for _, equals in groupby(by_size, key=lambda vertex: sizes[vertex]):
-        group = list(equals)
-        turns = range(dealt, dealt + len(group))
-        to_the_left = sum((turn % 2 == 0) is outer_is_left for turn in turns)
-        left = left + group[:to_the_left]
-        right = group[to_the_left:] + right
-        dealt += len(group)
-    return left, right
-
-
-Span = tuple[int, int]
-"""Two places in a row or column, the lower one first."""
-
-
-def arc_levels(spans: Iterable[Span]) -> dict[Span, int]:
-    """Return how high each link of a row must arch: 0 is straight, n passes over level n - 1.
-
-    Neighbouring places are joined straight. The spans must not cross one another.
-    """
-    levels: dict[Span, int] = {}
-    for start, end in sorted(spans, key=_length):
-        below = (level for (left, right), level in levels.items() if start <= left and right <= end)
-        levels[start, end] = 0 if end - start == 1 else 1 + max(below, default=0)
-    return levels
-
-
-def bow_lanes(places: int) -> dict[Span, int]:
-    """Return the lane of each link between all `places` of a column.
-
-    0 is straight, -1, -2, ... are lanes further and further to the left, 1, 2, ... to the
-    right. No two links that pass the same place share a lane. Each link takes the side on
-    which it crosses fewer others.
-    """
-    lanes: dict[Span, int] = {}
-    for span in sorted(combinations(range(places), 2), key=_length):
-        if _length(span) == 1:
-            lanes[span] = 0
-            continue
-        left = [other for other, lane in lanes.items() if lane < 0]
-        right = [other for other, lane in lanes.items() if lane > 0]
-        if _burden(span, left) <= _burden(span, right):
-            lanes[span] = min((lanes[o] for o in left if _overlap(span, o)), default=0) - 1
-        else:
-            lanes[span] = max((lanes[o] for o in right if _overlap(span, o)), default=0) + 1
-    return lanes
-
-
-def _burden(span: Span, others: list[Span]) -> tuple[int, int]:
-    """Return what speaks against a side: crossings first, then how full it is."""
-    return sum(_cross(span, other) for other in others), len(others)
-
-
-def _cross(one: Span, other: Span) -> bool:
-    first, second = sorted((one, other))
-    return first[0] < second[0] < first[1] < second[1]
-
-
-def _overlap(one: Span, other: Span) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
-
-
-def _length(span: Span) -> int:
-    return span[1] - span[0]
-
-
 Point = tuple[float, float]
 Curve = tuple[Point, ...]
 """A chain of cubic Bezier pieces: a point, then two control points and a point per piece."""
+
+Span = tuple[int, int]
+"""Two places in a row or column, the lower one first."""
 
 DRAWN_BROKERS_MAX = 1_000
 SIDE_MAX = 150.0
@@ -322,3 +202,116 @@ def _moved(point: Point, step: Point, steps: float, out: Point, part: float) -> 
         point[0] + step[0] * steps + out[0] * part,
         point[1] + step[1] * steps + out[1] * part,
     )
+
+
+class _Part(NamedTuple):
+    """What hangs on `parent` by `top`; its largest piece goes to its outer side."""
+
+    top: str
+    parent: str | None
+    outer_is_left: bool
+
+
+def column_order(tree: AcyclicFactor) -> tuple[str, ...]:
+    """Return the regions from left to right."""
+    middle = _middle(tree)
+    sizes = _part_sizes(tree, middle)
+    order: list[str] = []
+    # A stack of parts still to be laid out and of regions that only have to be written down.
+    waiting: list[_Part | str] = [_Part(middle, None, outer_is_left=False)]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            order.append(item)
+            continue
+        hanging = [vertex for vertex in tree.neighbours(item.top) if vertex != item.parent]
+        left, right = _two_sides(hanging, sizes, outer_is_left=item.outer_is_left)
+        waiting += [_Part(vertex, item.top, outer_is_left=False) for vertex in reversed(right)]
+        waiting.append(item.top)
+        waiting += [_Part(vertex, item.top, outer_is_left=True) for vertex in reversed(left)]
+    return tuple(order)
+
+
+def _middle(tree: AcyclicFactor) -> str:
+    one, other = map(tree.distances, tree.longest_path_ends)
+    return min(tree.vertices, key=lambda vertex: max(one[vertex], other[vertex]))
+
+
+def _part_sizes(tree: AcyclicFactor, middle: str) -> dict[str, int]:
+    """Return for each vertex how many hang on it, seen from the middle, itself included."""
+    depth = tree.distances(middle)
+    sizes = dict.fromkeys(tree.vertices, 1)
+    for vertex in sorted(tree.vertices, key=lambda vertex: -depth[vertex]):
+        for neighbour in tree.neighbours(vertex):
+            if depth[neighbour] < depth[vertex]:
+                sizes[neighbour] += sizes[vertex]
+    return sizes
+
+
+def _two_sides(
+    vertices: Sequence[str], sizes: Mapping[str, int], *, outer_is_left: bool
+) -> tuple[list[str], list[str]]:
+    """Deal the parts out by size, the outer side first; equal ones keep their order."""
+    left: list[str] = []
+    right: list[str] = []
+    dealt = 0
+    by_size = sorted(vertices, key=lambda vertex: -sizes[vertex])
+    for _, equals in groupby(by_size, key=lambda vertex: sizes[vertex]):
+        group = list(equals)
+        turns = range(dealt, dealt + len(group))
+        to_the_left = sum((turn % 2 == 0) is outer_is_left for turn in turns)
+        left = left + group[:to_the_left]
+        right = group[to_the_left:] + right
+        dealt += len(group)
+    return left, right
+
+
+def arc_levels(spans: Iterable[Span]) -> dict[Span, int]:
+    """Return how high each link of a row must arch: 0 is straight, n passes over level n - 1.
+
+    Neighbouring places are joined straight. The spans must not cross one another.
+    """
+    levels: dict[Span, int] = {}
+    for start, end in sorted(spans, key=_length):
+        below = (level for (left, right), level in levels.items() if start <= left and right <= end)
+        levels[start, end] = 0 if end - start == 1 else 1 + max(below, default=0)
+    return levels
+
+
+def bow_lanes(places: int) -> dict[Span, int]:
+    """Return the lane of each link between all `places` of a column.
+
+    0 is straight, -1, -2, ... are lanes further and further to the left, 1, 2, ... to the
+    right. No two links that pass the same place share a lane. Each link takes the side on
+    which it crosses fewer others.
+    """
+    lanes: dict[Span, int] = {}
+    for span in sorted(combinations(range(places), 2), key=_length):
+        if _length(span) == 1:
+            lanes[span] = 0
+            continue
+        left = [other for other, lane in lanes.items() if lane < 0]
+        right = [other for other, lane in lanes.items() if lane > 0]
+        if _burden(span, left) <= _burden(span, right):
+            lanes[span] = min((lanes[o] for o in left if _overlap(span, o)), default=0) - 1
+        else:
+            lanes[span] = max((lanes[o] for o in right if _overlap(span, o)), default=0) + 1
+    return lanes
+
+
+def _burden(span: Span, others: list[Span]) -> tuple[int, int]:
+    """Return what speaks against a side: crossings first, then how full it is."""
+    return sum(_cross(span, other) for other in others), len(others)
+
+
+def _cross(one: Span, other: Span) -> bool:
+    first, second = sorted((one, other))
+    return first[0] < second[0] < first[1] < second[1]
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def _length(span: Span) -> int:
+    return span[1] - span[0]

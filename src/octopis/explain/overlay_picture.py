@@ -1,10 +1,7 @@
-"""Pictures of an overlay in the manner of the paper's Figure 3.
+"""The picture of an overlay, in the manner of the paper's Figure 3.
 
-Matplotlib is loaded when something is drawn: no other command should wait for it.
-
-How a layout is put on paper with Matplotlib: colours, shapes, labels, legend.
-
-Nothing is told by colour alone: kinds differ in dashes and in shape, too.
+Its layout is put on paper with Matplotlib: bands, links, brokers, labels, legend. Nothing is told
+by colour alone: kinds of links differ in dashes, and kinds of brokers in shape.
 """
 
 import string
@@ -20,12 +17,12 @@ from matplotlib.path import Path
 from octopis.core.topology.scot import SCOT, LinkKind
 from octopis.explain.layout import Curve, PictureLayout, shown_label, shown_region
 
-_INK = "#1b2a3a"
-_INNER_FILL, _EDGE_FILL = "#1f4e79", "#ffffff"
+INK = "#1b2a3a"
+INNER_FILL, _EDGE_FILL = "#1f4e79", "#ffffff"
+BAND_SHADES = ("#edf1f5", "#f8fafb")
 _LINK_COLOURS = {LinkKind.ACOL: "#1f5f99", LinkKind.ICOL: "#c8611a"}
 _LINK_WIDTHS = {LinkKind.ACOL: 1.7, LinkKind.ICOL: 1.15}
 _LINK_DASHES = {LinkKind.ACOL: "-", LinkKind.ICOL: (0.0, (4.0, 2.0))}
-_BAND_SHADES = ("#edf1f5", "#f8fafb")
 _REGION_LINE = "#b9c4cf"
 
 _WIDTH_MIN = 9.0
@@ -81,7 +78,7 @@ def _paint_bands(canvas: Canvas) -> None:
     left, right, bottom, top = layout.borders
     for row in range(layout.rows):
         corner = (left, top - (row + 1) * layout.row_height)
-        shade = _BAND_SHADES[row % 2]
+        shade = BAND_SHADES[row % 2]
         band = Rectangle(corner, right - left, layout.row_height, color=shade, zorder=Z_BAND)
         canvas.axes.add_patch(band)
     for column in range(1, len(layout.columns)):
@@ -117,7 +114,7 @@ def _paint_brokers(canvas: Canvas, scot: SCOT) -> None:
             ha="center",
             va="center_baseline",
             fontsize=10.5,
-            color="white" if inner else _INK,
+            color="white" if inner else INK,
             zorder=Z_BROKER,
             parse_math=False,
         )
@@ -125,13 +122,13 @@ def _paint_brokers(canvas: Canvas, scot: SCOT) -> None:
 
 def _inner_shape(layout: PictureLayout, x: float, y: float) -> Patch:
     size = (layout.broker_width, layout.broker_height)
-    return Ellipse((x, y), *size, facecolor=_INNER_FILL, edgecolor=_INK, zorder=Z_BROKER)
+    return Ellipse((x, y), *size, facecolor=INNER_FILL, edgecolor=INK, zorder=Z_BROKER)
 
 
 def _edge_shape(layout: PictureLayout, x: float, y: float) -> Patch:
     width, height = layout.broker_width, layout.broker_height
     corner = (x - width / 2, y - height / 2)
-    return Rectangle(corner, width, height, facecolor=_EDGE_FILL, edgecolor=_INK, zorder=Z_BROKER)
+    return Rectangle(corner, width, height, facecolor=_EDGE_FILL, edgecolor=INK, zorder=Z_BROKER)
 
 
 def _paint_labels(canvas: Canvas) -> None:
@@ -144,13 +141,13 @@ def _paint_labels(canvas: Canvas) -> None:
             bottom - 0.3,
             _with_index("R", shown_region(region)),
             ha="center",
-            color=_INK,
+            color=INK,
             fontsize=15,
         )
     for row in range(layout.rows):
         y = -row * layout.row_height
         label = _with_index("C", str(row))
-        axes.text(left - 0.3, y, label, ha="center", va="center", color=_INK, fontsize=16)
+        axes.text(left - 0.3, y, label, ha="center", va="center", color=INK, fontsize=16)
 
 
 def _with_index(letter: str, index: str) -> str:
@@ -170,7 +167,7 @@ def _paint_heading(canvas: Canvas, title: str) -> None:
         ha="center",
         fontsize=15,
         fontweight="bold",
-        color=_INK,
+        color=INK,
         parse_math=False,
     )
     axes.legend(
@@ -181,7 +178,7 @@ def _paint_heading(canvas: Canvas, title: str) -> None:
         ncols=4,
         frameon=False,
         fontsize=11,
-        labelcolor=_INK,
+        labelcolor=INK,
         handlelength=2.6,
     )
 
@@ -199,8 +196,6 @@ def _legend_handles() -> list[Artist]:
         )
         for kind in LinkKind
     ]
-    inner = Line2D(
-        [], [], ls="", marker="o", ms=11, mfc=_INNER_FILL, mec=_INK, label="inner broker"
-    )
-    edge = Line2D([], [], ls="", marker="s", ms=10, mfc=_EDGE_FILL, mec=_INK, label="edge broker")
+    inner = Line2D([], [], ls="", marker="o", ms=11, mfc=INNER_FILL, mec=INK, label="inner broker")
+    edge = Line2D([], [], ls="", marker="s", ms=10, mfc=_EDGE_FILL, mec=INK, label="edge broker")
     return [*links, inner, edge]

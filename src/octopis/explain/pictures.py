@@ -1,11 +1,14 @@
-"""Pictures of overlays, of the ways of notifications and of the cases of dynamic routing.
+"""All pictures: of overlays, of the ways of notifications, of the cases of dynamic routing.
 
-Matplotlib is loaded when something is drawn: no other command should wait for it.
+Others draw by this module alone. It loads Matplotlib when something is drawn: no command should
+wait for it that draws nothing, and all else works where it is not installed.
 """
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from octopis.core.topology import SCOT
+from octopis.errors import MissingExtra
 from octopis.explain.explanation import RouteExplanation
 from octopis.explain.layout import lay_out
 
@@ -19,39 +22,49 @@ _ROOM = 0.55
 
 
 def draw(scot: SCOT, title: str) -> "Figure":
-    """Return a picture of `scot`, or raise InvalidInput where it is too large to be read."""
+    """Return a picture of `scot`.
+
+    Raises InvalidInput where it is too large to be read, MissingExtra without Matplotlib.
+    """
     return draw_canvas(scot, title).figure
 
 
 def draw_canvas(scot: SCOT, title: str, room: float = 0.0) -> "Canvas":
-    """Return a picture of `scot` with the axes and the layout to draw paths on top of it.
+    """Return a picture of `scot` with the axes and the layout to draw more on top of it.
 
     `room` widens the gaps between brokers by so many inches, for what is drawn there.
-    Raises InvalidInput where the picture would be too large to be read.
+    Raises as `draw` does.
     """
     layout = lay_out(scot, room)
+    _need_matplotlib()
     from octopis.explain import overlay_picture  # noqa: PLC0415 - loads Matplotlib
 
     return overlay_picture.paint(scot, layout, title)
 
 
 def draw_explanation(explanation: RouteExplanation, overlay: str) -> "Figure":
-    """Return a picture of the way of a notification, drawn on its overlay.
-
-    Raises InvalidInput where the overlay is too large to be drawn.
-    """
+    """Return a picture of the way of a notification on its overlay. Raises as `draw` does."""
     canvas = draw_canvas(explanation.question.scot, _title(explanation, overlay), room=_ROOM)
-    from octopis.explain import way_picture  # noqa: PLC0415 - loads Matplotlib
+    from octopis.explain import route_picture  # noqa: PLC0415 - loads Matplotlib
 
-    way_picture.paint_paths(canvas, explanation)
+    route_picture.paint_route(canvas, explanation)
     return canvas.figure
 
 
 def draw_cases() -> "Figure":
-    """Return the table of the cases of dynamic routing as a picture."""
+    """Return the table of the cases of dynamic routing as a picture.
+
+    Raises MissingExtra without Matplotlib.
+    """
+    _need_matplotlib()
     from octopis.explain import case_picture  # noqa: PLC0415 - loads Matplotlib
 
     return case_picture.paint_cases()
+
+
+def _need_matplotlib() -> None:
+    if find_spec("matplotlib") is None:
+        raise MissingExtra("drawing", "matplotlib", "report")
 
 
 def _title(explanation: RouteExplanation, overlay: str) -> str:

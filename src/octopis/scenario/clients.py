@@ -1,4 +1,8 @@
-"""Who subscribes and who publishes where, and when: drawn from the plan's seed alone."""
+"""Who subscribes and who publishes where, and when: drawn from the plan's seed alone.
+
+High-rate publishers send a feed of trades, of which quotes have no attribute: so subscriptions to
+quotes never match it, and only those who want the feed get it.
+"""
 
 from functools import cached_property
 
@@ -6,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from octopis.core.model import BrokerId
-from octopis.scenario.high_rate import FEED, wants_feed
+from octopis.core.model import BrokerId, Value
 from octopis.scenario.plan import ScenarioPlan
 from octopis.scenario.tables import PUBLISHERS, SUBSCRIPTIONS
 
@@ -19,6 +22,22 @@ HIGH_RATE_SHARE = 0.002
 
 HIGH_RATE_PUBLISHER = "hrp"
 """The first of them; further ones are hrp2, hrp3 and so on."""
+
+FEED = {
+    "feed": pa.string(),
+    "tick": pa.int64(),
+    "bid": pa.float64(),
+    "ask": pa.float64(),
+    "bid_size": pa.int64(),
+    "ask_size": pa.int64(),
+    "last": pa.float64(),
+    "last_size": pa.int64(),
+    "venue": pa.string(),
+    "session": pa.string(),
+}
+"""Its 10 attributes, as many as a quote has."""
+_FEED_NAME = "hrp"
+_VENUES = ("XA", "XB", "XC", "XD")
 
 Times = npt.NDArray[np.int64]
 
@@ -137,3 +156,35 @@ def attribute_types(plan: ScenarioPlan) -> pa.StructType:
     if plan.high_rate_notifications:
         fields += list(FEED.items())
     return pa.struct(fields)
+
+
+def wants_feed() -> str:
+    """Return the filter of a subscriber who wants the whole feed."""
+    return f"feed = '{_FEED_NAME}'"
+
+
+def ticks(count: int, random: np.random.Generator) -> list[dict[str, Value]]:
+    """Return the notifications of the feed, in order."""
+    columns = tick_columns(count, random)
+    return [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
+
+
+def tick_columns(count: int, random: np.random.Generator) -> dict[str, list[Value]]:
+    """Return the same in columns."""
+    prices = np.round(100 * np.exp(np.cumsum(random.normal(0, 1e-4, count))), 2)
+    bid_sizes, ask_sizes, last_sizes = random.integers(1, 1000, (3, count)).tolist()
+    venues = random.integers(0, len(_VENUES), count).tolist()
+    return {
+        "feed": [_FEED_NAME] * count,
+        "tick": list(range(count)),
+        "bid": (prices - 0.01).tolist(),
+        "ask": (prices + 0.01).tolist(),
+        "bid_size": bid_sizes,
+        "ask_size": ask_sizes,
+        "last": prices.tolist(),
+        "last_size": last_sizes,
+        "venue": [_VENUES[venue] for venue in venues],
+        "session": ["regular"] * count,
+    }

@@ -1,9 +1,8 @@
-"""A scenario's document as TOML text, with the source of every cost in a comment.
+"""A scenario's document: its overlay, routing, queues, faults, costs and seed, as TOML.
 
-A scenario: an overlay, its clients and what they do, faults, costs and a seed.
-
-On disk it is a folder: `scenario.toml` (this document) beside three tables (see tables.py).
-Times of notifications and faults count from the moment when all subscriptions have settled.
+On disk a scenario is a folder: this document, `scenario.toml`, beside three tables of who does what
+(see tables.py and publications.py). Times of notifications and faults count from the moment when
+all subscriptions have settled. Written out, every cost has its source in a comment.
 """
 
 from typing import Annotated, Literal

@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from octopis.core.filters import print_filter
 from octopis.core.model import Value
-from octopis.scenario.clients import Clients, attribute_types
+from octopis.scenario.clients import Clients, attribute_types, ticks
 from octopis.scenario.folder import write_scenario
-from octopis.scenario.high_rate import ticks
 from octopis.scenario.plan import ScenarioPlan
 from octopis.scenario.stock import StockWorkload
 

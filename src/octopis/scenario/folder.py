@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from octopis.core.routing import Algorithm
 from octopis.core.topology import NamedTopology
 from octopis.errors import InvalidConfiguration
-from octopis.files import empty_folder
+from octopis.files import whole_folder
 from octopis.scenario import publications, tables
 from octopis.scenario.document import ScenarioDocument, parse_scenario
 
@@ -101,8 +101,8 @@ def write_scenario(
     Raises an error, and writes nothing, where the document makes no sense.
     """
     parse_scenario(document, str(folder / DOCUMENT))
-    folder = empty_folder(folder)
-    pq.write_table(subscriptions, folder / SUBSCRIPTIONS, compression="zstd")
-    pq.write_table(publishers, folder / PUBLISHERS, compression="zstd")
-    pq.write_table(notifications, folder / NOTIFICATIONS, compression="zstd")
-    (folder / DOCUMENT).write_text(document, encoding="utf-8")
+    with whole_folder(folder) as draft:
+        pq.write_table(subscriptions, draft / SUBSCRIPTIONS, compression="zstd")
+        pq.write_table(publishers, draft / PUBLISHERS, compression="zstd")
+        pq.write_table(notifications, draft / NOTIFICATIONS, compression="zstd")
+        (draft / DOCUMENT).write_text(document, encoding="utf-8")

@@ -1,6 +1,15 @@
-"""How large a scenario of stock quotes is, and how it is run."""
+"""How large a scenario of stock quotes is, and how it is run.
 
-from dataclasses import dataclass, field
+Each number of a plan is declared once, in ScenarioPlan: its bounds, what it means, and what it is
+called on the command line and in tables of runs. Options, keys, names of runs and checks follow.
+"""
+
+from dataclasses import dataclass
+from math import inf
+from typing import Annotated, Any, get_args, get_origin
+
+from msgspec import NODEFAULT, Meta, Struct, field
+from msgspec.structs import fields
 
 from octopis.core.topology import NamedTopology, from_catalogue
 from octopis.errors import InvalidConfiguration
@@ -17,54 +26,55 @@ from octopis.scenario.document import (
 MINUTES_MAX = 1_000_000
 """About two years: all times of a run then fit in 64 bits."""
 
+_RATE_MIN, _RATE_MAX = 0.001, 1_000_000_000
 
-@dataclass(frozen=True, kw_only=True)
-class ScenarioPlan:
+
+class ScenarioPlan(Struct, frozen=True, kw_only=True):
     """How large the scenario is and how it is run. Rates are per minute, as in the paper."""
 
     routing: RoutingOptions
     name: str = "example"
     topology: NamedTopology = field(default_factory=lambda: from_catalogue("figure-3"))
     profile: Profile = field(default_factory=lambda: profile_named("paper"))
-    queues: QueueOptions = field(default_factory=QueueOptions)
+    queues: QueueOptions = QueueOptions()
     faults: tuple[SlowLink | CutLink, ...] = ()
-    subscribers: int = 100
-    publishers: int = 10
-    notifications_each: int = 100
-    per_minute: float = 60
-    subscribe_every_ms: float = 10
-    high_rate_notifications: int = 0
-    high_rate_per_minute: float = 100_000
-    high_rate_publishers: int = 1
-    """Each in a cluster of its own; counts only where there are such notifications."""
-    selectivity: float = 0.02
-    seed: int = 1
+
+    subscribers: Annotated[int, Meta(ge=0, description="Clients with one subscription each.")] = 100
+    publishers: Annotated[int, Meta(ge=0, description="Clients that publish stock quotes.")] = 10
+    notifications_each: Annotated[int, Meta(ge=0, description="How many each publisher sends.")] = (
+        field(default=100, name="notifications")
+    )
+    per_minute: Annotated[
+        float, Meta(ge=_RATE_MIN, le=_RATE_MAX, description="How many it sends in a minute.")
+    ] = 60
+    high_rate_notifications: Annotated[
+        int, Meta(ge=0, description="Notifications of one high-rate publisher; 0 for none.")
+    ] = field(default=0, name="high_rate")
+    high_rate_per_minute: Annotated[
+        float, Meta(ge=_RATE_MIN, le=_RATE_MAX, description="Its rate.")
+    ] = 100_000
+    high_rate_publishers: Annotated[
+        int, Meta(ge=1, description="How many of them, each in a cluster of its own.")
+    ] = 1
+    subscribe_every_ms: Annotated[
+        float, Meta(ge=0, le=60_000, description="The time between two subscriptions.")
+    ] = 10
+    selectivity: Annotated[
+        float,
+        Meta(ge=0.001, le=0.5, description="The share of quotes that each subscription matches."),
+    ] = 0.02
+    seed: Annotated[int, Meta(ge=0, description="The same seed gives the same scenario.")] = 1
 
     def check(self) -> None:
-        """Raise InvalidConfiguration where a number makes no sense."""
-        counts = {
-            "subscribers": self.subscribers,
-            "publishers": self.publishers,
-            "notifications": self.notifications_each,
-            "notifications at a high rate": self.high_rate_notifications,
-            "the seed": self.seed,
-        }
-        for name, count in counts.items():
-            if count < 0:
-                raise InvalidConfiguration(f"{name} must be 0 or more, not {count}")
-        for rate in (self.per_minute, self.high_rate_per_minute):
-            if not 0.001 <= rate <= 1e9:
-                raise InvalidConfiguration(f"a rate per minute is from 0.001 to 1e9, not {rate}")
-        if not 0 <= self.subscribe_every_ms <= 60_000:
-            raise InvalidConfiguration("subscriptions are from 0 to 60,000 ms apart")
+        """Raise InvalidConfiguration where a number makes no sense, alone or with others."""
+        for number in PLAN_NUMBERS:
+            number.check(getattr(self, number.field))
         clusters = len(self.topology.scot.clusters)
-        if not 1 <= self.high_rate_publishers <= clusters:
+        if self.high_rate_publishers > clusters:
             raise InvalidConfiguration(
                 f"{self.topology.name} has {clusters} clusters, so from 1 to {clusters} high-rate "
                 f"publishers, one in each, and not {self.high_rate_publishers}"
             )
-        if not 0.001 <= self.selectivity <= 0.5:
-            raise InvalidConfiguration("selectivity must be between 0.001 and 0.5")
         minutes = max(
             self.notifications_each / self.per_minute,
             self.high_rate_notifications / self.high_rate_per_minute,
@@ -85,3 +95,58 @@ class ScenarioPlan:
             queues=self.queues,
             faults=self.faults,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class PlanNumber:
+    """One number of a plan, as ScenarioPlan declares it."""
+
+    field: str
+    key: str
+    """What it is called in tables of runs, and on the command line with dashes."""
+    kind: type[int] | type[float]
+    default: float
+    meaning: str
+    least: float
+    most: float
+
+    def check(self, value: float) -> None:
+        """Raise InvalidConfiguration where a value is out of bounds."""
+        if not self.least <= value <= self.most:
+            bounds = f"{self.least:,} or more"
+            if self.most < inf:
+                bounds = f"from {self.least:,} to {self.most:,}"
+            raise InvalidConfiguration(f"{self.key} must be {bounds}, not {value}")
+
+
+def _numbers() -> tuple[PlanNumber, ...]:
+    found = []
+    for declared in fields(ScenarioPlan):
+        if get_origin(declared.type) is not Annotated:
+            continue
+        kind, meta = get_args(declared.type)
+        assert declared.default is not NODEFAULT, "every number has a default"
+        found.append(
+            PlanNumber(
+                declared.name,
+                declared.encode_name,
+                kind,
+                declared.default,
+                meta.description,
+                meta.ge,
+                inf if meta.le is None else meta.le,
+            )
+        )
+    return tuple(found)
+
+
+PLAN_NUMBERS = _numbers()
+"""The numbers of a plan, in their order."""
+
+
+def plan_from(numbers: dict[str, Any], **others: Any) -> ScenarioPlan:
+    """Return a checked plan with some of its numbers by their keys; the others have defaults."""
+    names = {number.key: number.field for number in PLAN_NUMBERS}
+    plan = ScenarioPlan(**{names[key]: value for key, value in numbers.items()}, **others)
+    plan.check()
+    return plan

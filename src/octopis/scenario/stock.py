@@ -1,13 +1,8 @@
-"""A seeded stock workload for measuring matching: 10 attributes, filters of 2 to 4 ranges.
+"""Seeded stock quotes of 10 attributes, and filters of 2 to 4 ranges that match a share of them.
 
-500 symbols walk at random, one quote a day each. A filter picks attributes and ranges from the
-quotes' own quantiles: all ranges but the last are drawn freely, the last is fitted to what they
-leave, so that every filter matches about the wanted share of the quotes.
-
-Filters of 2 to 4 ranges, fitted to the quantiles of a sample.
-
-All ranges but the last are drawn freely, the last is fitted to what they leave, so that every
-filter matches about the wanted share of the sample.
+500 symbols walk at random, one quote a day each. A filter picks attributes, and ranges between the
+quantiles of a sample: all ranges but the last are drawn freely, the last is fitted to what they
+leave, so that every filter matches about the wanted share of the sample.
 """
 
 from datetime import date, timedelta
@@ -24,6 +19,8 @@ from octopis.core.filters.values import between, cut_after, cut_before, kind_of
 from octopis.core.model import Value
 
 Integers = npt.NDArray[np.int64]
+SYMBOLS = 500
+SAMPLE = 5_000
 
 
 class Drawn(NamedTuple):
@@ -95,10 +92,6 @@ def _ranks(values: list[Any], order: Integers) -> Integers:
 
 def _range(name: str, low: Value, high: Value) -> ValueTerm:
     return ValueTerm(name, between(cut_before(low), cut_after(high), kind_of(low)))
-
-
-SYMBOLS = 500
-SAMPLE = 5_000
 
 
 class StockWorkload:

@@ -16,8 +16,8 @@ from octopis.scenario.folder import Scenario
 from octopis.simulator.audience import Audience, Broadcast, Copy, Flight, Integers
 from octopis.simulator.laws import Laws
 from octopis.simulator.network import Network, Output, Station
-from octopis.trace import TraceWriter
 from octopis.trace.schemas import NAME, SCHEMAS
+from octopis.trace.writer import TraceWriter
 
 ROWS = 20_000
 """Rows that are collected before they are handed to the writer."""

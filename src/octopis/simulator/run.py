@@ -1,20 +1,19 @@
 """Runs a scenario and leaves its trace, whatever happens on the way."""
 
 import gc
-import signal
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 from octopis.errors import LawViolated, OctopisError
 from octopis.scenario.folder import Scenario
+from octopis.signals import first_interrupt_calls
 from octopis.simulator.ledger import Progress
 from octopis.simulator.replay import Evidence, write_evidence
 from octopis.simulator.simulation import Simulation
-from octopis.trace import Level, RunSummary, TraceWriter, write_summary
+from octopis.trace import Level, RunSummary, write_summary
 from octopis.trace.summary import State
+from octopis.trace.writer import TraceWriter
 
 
 def run(
@@ -38,7 +37,8 @@ def run(
             writer.discard()
             raise
         try:
-            with _interrupted_between_steps(simulation.kernel.interrupt):
+            # Between two steps, where the trace is whole.
+            with first_interrupt_calls(simulation.kernel.interrupt):
                 simulation.run()
         except (KeyboardInterrupt, OctopisError) as failure:
             state: State = "violated" if isinstance(failure, LawViolated) else "partial"
@@ -63,21 +63,3 @@ def _without_collector() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-@contextmanager
-def _interrupted_between_steps(interrupt: Callable[[], None]) -> Iterator[None]:
-    """Let Ctrl-C stop the run between two steps, where the trace is whole; a second one at once."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, before)
-        interrupt()
-
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

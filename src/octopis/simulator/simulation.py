@@ -20,8 +20,9 @@ from octopis.simulator.notifying import (
 from octopis.simulator.real_brokers import RealBrokers
 from octopis.simulator.subscribing import FloodSubscribing, TwoStepSubscribing
 from octopis.simulator.windows import Windows
-from octopis.trace import Level, RunSummary, TraceWriter
+from octopis.trace import Level, RunSummary
 from octopis.trace.summary import QueueBound, State
+from octopis.trace.writer import TraceWriter
 from octopis.version import __version__
 
 MS = 1_000_000

@@ -1,6 +1,6 @@
 """The summary of a run: what was run, how it ended, and exact counts, as one JSON file.
 
-How much of a run is written down. Counters in the summary are exact at every level.
+Counts are exact at every level; the level only says which tables are written beside them.
 """
 
 from enum import Enum
@@ -11,6 +11,11 @@ import msgspec
 
 from octopis.errors import InvalidConfiguration
 from octopis.files import write_json
+
+State = Literal["complete", "partial", "violated"]
+
+FILE = "run.json"
+FORMAT = 2
 
 
 class Level(Enum):
@@ -32,12 +37,6 @@ _TABLES = {
     Level.DELIVERIES: _DELIVERIES,
     Level.FULL: (*_DELIVERIES, "stored", "ims", "queues"),
 }
-
-
-State = Literal["complete", "partial", "violated"]
-
-FILE = "run.json"
-FORMAT = 2
 
 
 class QueueBound(msgspec.Struct, frozen=True, kw_only=True):

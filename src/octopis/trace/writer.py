@@ -33,6 +33,10 @@ class TraceWriter:
         """Add rows, given as columns; columns that are not given are null."""
         self._tables[table].add(columns)
 
+    def write_rows(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Add rows in the order of the table's columns."""
+        self.write(table, dict(zip(SCHEMAS[table].names, zip(*rows, strict=True), strict=True)))
+
     def close(self) -> None:
         """Write what waits, and finish every file."""
         for table in self._tables.values():

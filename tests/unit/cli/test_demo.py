@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from octopis.cli import demo
 from octopis.core.model import BrokerId
@@ -10,7 +11,8 @@ from octopis.demo.comparison import Compared
 from octopis.demo.deliveries import RoundVerdict
 from octopis.demo.run import Demonstrated
 from octopis.demo.stage import PlainStage
-from octopis.demo.workload import SIZES, Feed, SlowedLink
+from octopis.demo.workload import FULL, SMALL, Feed, SlowedLink
+from octopis.scenario.plan import ScenarioPlan
 
 HOST = BrokerId("b", 2)
 FEED = Feed(HOST, {"feed": "hrp"}, [], 2.0, 6.0, 1_601, 137.0)
@@ -27,14 +29,14 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     """Stand in for the demonstration itself; SNR loses as many as the seed says."""
     calls: list[tuple[object, ...]] = []
 
-    def run_demo(size: object, seed: int, out: Path, stage: PlainStage) -> Demonstrated:
-        calls.append((size, seed, out))
+    def run_demo(plan: ScenarioPlan, out: Path, stage: PlainStage) -> Demonstrated:
+        calls.append((plan, out))
         stage.say("on with it")
         rows = [
-            compared(algorithm, seed if algorithm is Algorithm.SNR else 0)
+            compared(algorithm, plan.seed if algorithm is Algorithm.SNR else 0)
             for algorithm in (Algorithm.BID, Algorithm.SNR, Algorithm.DNR)
         ]
-        return Demonstrated(seed, FEED, LINK, rows)
+        return Demonstrated(plan.seed, FEED, LINK, rows)
 
     monkeypatch.setattr(demo, "run_demo", run_demo)
     return calls
@@ -43,7 +45,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
 def test_demo_shows_the_comparison_and_what_to_do_next(octopis, asked):
     status, printed, error = octopis("demo", "--seed", "0")
     assert (status, error) == (0, "")
-    assert asked == [(SIZES["full"], 0, Path("out/demo"))]
+    assert asked == [(replace(FULL, seed=0), Path("out/demo"))]
     lines = printed.splitlines()
     assert lines[0] == "on with it"
     table = {line[:36].strip(): line[36:].split() for line in lines if line.startswith(" ")}
@@ -56,7 +58,7 @@ def test_demo_shows_the_comparison_and_what_to_do_next(octopis, asked):
 
 def test_lost_delivery_is_shown_and_is_an_error(octopis, asked):
     status, printed, error = octopis("demo", "--seed", "3", "--size", "small", "--out", "here")
-    assert asked == [(SIZES["small"], 3, Path("here"))]
+    assert asked == [(replace(SMALL, seed=3), Path("here"))]
     assert status == 1
     assert "The report, with pictures: here/report.html" in printed
     assert "All 100" not in printed

@@ -10,7 +10,7 @@ import pytest
 
 from octopis.cli import evaluate as evaluate_output
 from octopis.cli.evaluate import shown_progress
-from octopis.evaluation.agenda import Progress, Told
+from octopis.evaluation.agenda import OnProgress, Progress
 from octopis.evaluation.experiments import EvaluationSize
 from octopis.evaluation.folders import REQUEST, claim_folder
 from octopis.version import __version__
@@ -104,12 +104,12 @@ class TestLines:
     """Progress where standard error is no terminal."""
 
     @pytest.fixture
-    def tell(self) -> Iterator[Told]:
+    def tell(self) -> Iterator[OnProgress]:
         with shown_progress() as told:
             yield told
 
     def test_line_says_stage_share_counts_and_times(
-        self, tell: Told, capsys: pytest.CaptureFixture[str]
+        self, tell: OnProgress, capsys: pytest.CaptureFixture[str]
     ):
         tell(progress("scenarios"))
         assert capsys.readouterr().err == (
@@ -117,7 +117,7 @@ class TestLines:
         )
 
     def test_every_stage_has_its_line_and_a_stage_has_few(
-        self, tell: Told, capsys: pytest.CaptureFixture[str]
+        self, tell: OnProgress, capsys: pytest.CaptureFixture[str]
     ):
         for stage in ("quotes", "quotes", "scenarios", "scenarios", "report", "report"):
             tell(progress(stage))
@@ -125,7 +125,7 @@ class TestLines:
         assert stages == ["quotes", "scenarios", "report"]
 
     def test_long_stage_is_told_of_again(
-        self, tell: Told, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+        self, tell: OnProgress, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ):
         now = 1000.0
         monkeypatch.setattr(evaluate_output.time, "monotonic", lambda: now)
@@ -133,7 +133,7 @@ class TestLines:
             tell(progress("simulations", done=int(now) % 8))
         assert len(capsys.readouterr().err.splitlines()) == 3
 
-    def test_nothing_is_left_at_the_end(self, tell: Told, capsys: pytest.CaptureFixture[str]):
+    def test_nothing_is_left_at_the_end(self, tell: OnProgress, capsys: pytest.CaptureFixture[str]):
         tell(progress("report", done=8, share=1.0, left_s=0.4))
         assert capsys.readouterr().err == "report: 100%, 8 of 8 done, 1:01 so far\n"
 

@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 
 from octopis.cli.notifications import format_line, parse_line
-from octopis.cli.overlay_options import default_url
+from octopis.cli.options import default_url
 from octopis.client.streams import Received
+from octopis.core.filters import DIALECTS
 from octopis.errors import InvalidNotification
 from support.processes import free_ports
 
@@ -64,6 +65,21 @@ def test_wrong_attribute_is_found_before_anything_is_sent(octopis, nowhere: str)
 def test_sub_wants_a_filter(octopis, nowhere: str):
     status, _, said = octopis("sub", nowhere)
     assert (status, "say what to subscribe to" in said) == (2, True)
+
+
+def test_sub_offers_the_dialects_that_clients_take_and_refuses_others(octopis, nowhere: str):
+    status, printed, _ = octopis("sub", "--help")
+    assert status == 0
+    offered = " ".join(printed.replace("│", " ").split())
+    assert f"How filters are written: {' or '.join(DIALECTS)}." in offered
+    for dialect, filter_ in {"sql": "x > 1", "padres": "[x,>,1]"}.items():
+        status, _, said = octopis("sub", nowhere, filter_, "--dialect", dialect)
+        assert "no broker can be reached" in said, "so it was understood"
+    status, _, said = octopis("sub", nowhere, "x > 1", "--dialect", "python")
+    assert (status, said) == (
+        2,
+        "octopis: there is no filter dialect 'python', only sql and padres\n",
+    )
 
 
 @pytest.mark.parametrize("words", [("pub", "x=1"), ("sub", "x > 1")])

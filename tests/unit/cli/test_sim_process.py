@@ -117,7 +117,7 @@ class TestInterrupt:
         told = []
 
         @contextmanager
-        def progress_bar():
+        def virtual_progress():
             def interrupt(phase: str, done: int, _total: int, _now_ns: int) -> None:
                 if phase == "notifications" and not told:
                     signal.raise_signal(signal.SIGINT)
@@ -125,7 +125,7 @@ class TestInterrupt:
 
             yield interrupt
 
-        monkeypatch.setattr("octopis.cli.sim.progress_bar", progress_bar)
+        monkeypatch.setattr("octopis.cli.sim.virtual_progress", virtual_progress)
         scenario = example(*BURST, "--notifications", "600")
         before = signal.getsignal(signal.SIGINT)
         assert sim("run", "scenario", "--out", "trace")[0] == 130

@@ -9,7 +9,7 @@ from octopis.demo.comparison import Compared
 from octopis.demo.deliveries import RoundVerdict
 from octopis.demo.rounds import Round
 from octopis.demo.watching import BrokerView, OverlayMoment
-from octopis.demo.workload import SEED, SIZES, Feed, SlowedLink, plan_of, read_feed, slowed_link
+from octopis.demo.workload import SMALL, Feed, SlowedLink, read_feed, slowed_link
 from octopis.overlay.player import Played
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import Scenario, read_scenario
@@ -19,7 +19,7 @@ from octopis.scenario.folder import Scenario, read_scenario
 def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
     """The small scenario; made without Spark, so with other quotes but at the same places."""
     folder = tmp_path_factory.mktemp("demo") / "scenario"
-    write_example(plan_of(SIZES["small"], SEED), folder)
+    write_example(SMALL, folder)
     return read_scenario(folder)
 
 

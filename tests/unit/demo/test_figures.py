@@ -1,10 +1,11 @@
 from pathlib import Path
 
-from octopis.demo.figures import draw_delays, draw_queue
+from octopis.core.routing import Algorithm
+from octopis.demo.figures import draw_delays, draw_queue, draw_way
 from octopis.demo.rounds import Round
 from octopis.demo.workload import Feed, SlowedLink
-from octopis.report.pictures import write_figure
-from octopis.report.style import LOOKS
+from octopis.report.pictures import LOOKS, write_figure
+from octopis.scenario.folder import Scenario
 
 
 def test_queue_has_a_line_for_each_round(rounds: list[Round], feed: Feed, link: SlowedLink):
@@ -28,3 +29,15 @@ def test_delay_of_nothing_and_no_delivery_at_all_can_be_drawn(rounds: list[Round
     figure = draw_delays({rounds[0].algorithm: [0, -5], rounds[1].algorithm: []})
     write_figure(figure, [tmp_path / "delays.svg"])
     assert (tmp_path / "delays.svg").stat().st_size > 1000
+
+
+def test_dynamic_routing_goes_around_in_case_i(
+    scenario: Scenario, feed: Feed, link: SlowedLink, tmp_path: Path
+):
+    titles = {}
+    for algorithm in (Algorithm.SNR, Algorithm.DNR):
+        figure = draw_way(scenario.topology, feed, link, algorithm)
+        write_figure(figure, [tmp_path / "way.svg"])
+        titles[algorithm] = (tmp_path / "way.svg").read_text(encoding="utf-8")
+    assert "case I" in titles[Algorithm.DNR]
+    assert "case I" not in titles[Algorithm.SNR]

@@ -2,15 +2,16 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
-from octopis.demo.folder import CONTENTS
+from octopis.demo.report import CONTENTS
 from octopis.demo.run import ROUNDS, run_demo
 from octopis.demo.stage import PlainStage
-from octopis.demo.workload import SEED, DemoSize
+from octopis.demo.workload import SMALL
 from octopis.errors import InvalidConfiguration
 
-TINY = DemoSize(subscribers=8, publishers=2, notifications_each=2, high_rate_notifications=60)
+TINY = replace(SMALL, subscribers=8, publishers=2, notifications_each=2, high_rate_notifications=60)
 
 
 class Listener(PlainStage):
@@ -31,7 +32,7 @@ def test_demonstration_plays_every_algorithm_and_leaves_all_it_promises(
     tmp_path: Path,
 ):
     stage = Listener()
-    shown = run_demo(TINY, SEED, tmp_path / "demo", stage)
+    shown = run_demo(TINY, tmp_path / "demo", stage)
     assert {path.name for path in (tmp_path / "demo").iterdir()} == CONTENTS
     assert [path.name for path in tmp_path.iterdir()] == ["demo"]
     assert [row.algorithm for row in shown.rows] == list(ROUNDS)
@@ -48,5 +49,5 @@ def test_folder_of_somebody_else_is_refused_before_anything_is_done(tmp_path: Pa
     (tmp_path / "mine").touch()
     stage = Listener()
     with pytest.raises(InvalidConfiguration, match="not from a demo"):
-        run_demo(TINY, SEED, tmp_path, stage)
+        run_demo(TINY, tmp_path, stage)
     assert stage.said == []

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -96,10 +97,9 @@ def test_resumed_agenda_counts_what_was_done_before_but_not_its_time(tmp_path: P
     assert agenda.progress("runs").left_s == pytest.approx(70 * 67 / 60)
 
 
-def test_result_that_is_removed_to_be_made_anew_leaves_time_and_never_less_than_none(
+def test_result_that_somebody_removes_leaves_time_and_never_less_than_none(
     tmp_path: Path, clock: Clock
 ):
-    """As a report is, which follows from the rest."""
     for name in ("s1", "s2", "r"):
         (tmp_path / name).touch()
     agenda = Agenda(work(tmp_path))
@@ -121,7 +121,7 @@ def test_stage_tells_at_its_begin_and_its_end(tmp_path: Path):
 def test_stage_tells_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "_EVERY_S", 0.001)
     told: list[Progress] = []
-    seen = module.Event()
+    seen = Event()
 
     def tell(progress: Progress) -> None:
         told.append(progress)
@@ -144,7 +144,7 @@ def test_stage_that_fails_stops_telling(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(ValueError, match="on purpose"):
         fail()
     count = len(told)
-    module.Event().wait(0.05)
+    Event().wait(0.05)
     assert len(told) == count
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from octopis.core.routing import Algorithm
 from octopis.evaluation.experiments import RATES, SIZES, EvaluationSize, Experiment, Point, points
@@ -53,7 +54,7 @@ def test_several_high_rate_publishers_differ_from_the_burst_in_their_number_alon
     found = full(Experiment.SEVERAL)
     assert [each.x for each in found] == [2, 3, 5]
     for each in found:
-        assert each.plan == replace(fastest, name=each.name, high_rate_publishers=each.x)
+        assert each.plan == structs.replace(fastest, name=each.name, high_rate_publishers=each.x)
         assert set(each.algorithms) == EVERY_ALGORITHM - {Algorithm.BID}
 
 
@@ -80,7 +81,7 @@ def test_seeds_differ_in_seed_and_name_alone(size: EvaluationSize):
     for first, other in zip(points(size, 1, PAPER), points(size, 7, PAPER), strict=True):
         assert (first.seed, other.seed) == (1, 7)
         assert other.name == first.name.removesuffix("seed1") + "seed7"
-        assert replace(other, plan=replace(other.plan, seed=1, name=first.name)) == first
+        assert replace(other, plan=structs.replace(other.plan, seed=1, name=first.name)) == first
 
 
 def test_quick_has_the_shape_of_full_but_is_smaller():

@@ -10,8 +10,7 @@ from octopis.core.routing import Algorithm
 from octopis.evaluation.experiments import Experiment
 from octopis.evaluation.figures import all_figures
 from octopis.evaluation.measures import Measures, Series
-from octopis.report.pictures import write_figure
-from octopis.report.style import LOOKS
+from octopis.report.pictures import LOOKS, write_figure
 from support.measures import Change, measures
 
 BID, SNR, DNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR

@@ -1,10 +1,10 @@
 """Each variation changes one thing, and nothing else."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 from octopis.core.routing import Algorithm
 from octopis.core.topology import from_catalogue

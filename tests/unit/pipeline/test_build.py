@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline.ingest.synthetic import synthetic_quotes
+from octopis.pipeline.ingest.quotes import synthetic_quotes
 from octopis.pipeline.scenarios.build import build
 from octopis.scenario.folder import read_scenario
 from octopis.simulator.run import run

@@ -1,9 +1,12 @@
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from octopis.errors import SparkUnavailable
-from octopis.pipeline.spark.java import check_java, java_version
+from octopis.pipeline.spark.java import check_java, interrupt_wins, java_version, last_line
 
 
 @pytest.mark.parametrize(
@@ -53,3 +56,73 @@ def test_java_home_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(SparkUnavailable, match="does not run"):
         check_java()
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+from octopis.pipeline.spark import java as java_process, session
+room = java_process if hasattr(java_process, sys.argv[1]) else session
+step = getattr(room, sys.argv[1])
+def begin(*facts):
+    threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
+    return step(*facts)
+setattr(room, sys.argv[1], begin)
+try:
+    with session.open_spark("local[1]") as spark:
+        while True:
+            spark.range(3).count()
+except KeyboardInterrupt:
+    print("stopped")
+"""
+"""Ctrl-C comes a moment after a step of the start has begun."""
+
+
+INTERRUPT_HIDDEN = """
+import signal
+from octopis.pipeline.spark.session import open_spark
+try:
+    with open_spark("local[1]") as spark:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            spark.range(3).count()  # as PySpark does at some places, of a Java that has gone
+except KeyboardInterrupt:
+    print("stopped")
+"""
+
+
+@pytest.mark.parametrize("step", ["launch_gateway", "_session"])
+def test_ctrl_c_while_spark_starts_is_as_quiet_and_leaves_no_java(step: str):
+    # Java would hold the pipes, and this would wait for their end.
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, step],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "stopped\n", "")
+
+
+def test_interrupt_is_not_hidden_by_what_it_makes_fail():
+    interrupted = threading.Event()
+    with pytest.raises(ConnectionRefusedError), interrupt_wins(interrupted):
+        raise ConnectionRefusedError
+    interrupted.set()
+    with pytest.raises(KeyboardInterrupt), interrupt_wins(interrupted):
+        raise ConnectionRefusedError
+
+
+def test_ctrl_c_stays_one_where_what_is_tidied_up_fails():
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPT_HIDDEN], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "stopped\n", "")
+
+
+def test_last_thing_that_java_said_is_found(tmp_path: Path):
+    log = tmp_path / "java.log"
+    log.write_bytes(b"one\n  two \n\n")
+    assert last_line(log) == "two"
+    log.write_bytes(b"")
+    assert last_line(log) == "it said nothing"

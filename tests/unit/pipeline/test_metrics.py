@@ -1,6 +1,8 @@
 from pathlib import Path
+from random import Random
 from statistics import fmean
 
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -8,6 +10,7 @@ from pyspark.sql import SparkSession
 from octopis.core.routing import Algorithm
 from octopis.errors import InvalidConfiguration
 from octopis.pipeline.results import metrics as m
+from octopis.pipeline.results.metrics import stability_series, write_results
 from octopis.trace import Level, read_summary
 from support.traces import make_scenario, make_trace
 
@@ -80,3 +83,39 @@ def test_two_runs_of_one_name_are_refused(spark: SparkSession, runs: list[Path],
     (tmp_path / "snr").symlink_to(runs[1])
     with pytest.raises(InvalidConfiguration, match="have the same name: rename one"):
         m.Traces(spark, [runs[1], tmp_path / "snr"])
+
+
+def test_every_table_is_there_as_parquet_and_as_csv(spark: SparkSession, tmp_path: Path):
+    scenario = make_scenario(tmp_path / "s")
+    full = make_trace(scenario, tmp_path / "full", level=Level.FULL)
+    rows = write_results(spark, [full], tmp_path / "out")
+    assert [row["run"] for row in rows] == ["full"]
+    names = {"metrics", "cases", "queues", "stability", "queue_series"}
+    for name in names:
+        table = pq.read_table(tmp_path / "out" / f"{name}.parquet")
+        text = pa_csv.read_csv(tmp_path / "out" / f"{name}.csv")
+        assert (table.column_names, len(table)) == (text.column_names, len(text))
+    assert {path.stem for path in (tmp_path / "out").iterdir()} == names
+    stability = pq.read_table(tmp_path / "out" / "stability.parquet").to_pylist()
+    assert sum(row["deliveries"] for row in stability) == rows[0]["deliveries"]
+
+
+def test_series_is_the_longest_delay_of_each_block_in_order_of_arrival(spark: SparkSession):
+    random = Random(1)  # noqa: S311 - repeatable on purpose
+    rows = [
+        (run, random.randrange(5_000_000_000), random.randrange(10**9), 1)
+        for run, count in (("a", 257), ("b", 30))
+        for _ in range(count)
+    ]
+    frame = spark.createDataFrame(rows, "run string, delivered_ns long, delay_ns long, hops int")
+    found = {
+        (row["run"], row["block"]): (row["deliveries"], row["end_ns"], row["delay_max_ns"])
+        for row in stability_series(frame.repartition(5), block=10).collect()
+    }
+    wanted = {}
+    for run in ("a", "b"):
+        own = sorted(row[1:3] for row in rows if row[0] == run)
+        for start in range(0, len(own), 10):
+            part = own[start : start + 10]
+            wanted[run, start // 10] = (len(part), part[-1][0], max(delay for _, delay in part))
+    assert found == wanted

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from octopis.pipeline.ingest.synthetic import synthetic_quotes
+from octopis.pipeline.ingest.quotes import synthetic_quotes
 from octopis.pipeline.scenarios.notifications import notifications, write_single_file
 from octopis.pipeline.scenarios.subscriptions import shuffled
 from octopis.scenario.clients import Clients, attribute_types

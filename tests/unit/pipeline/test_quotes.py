@@ -2,7 +2,8 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from octopis.pipeline.ingest.quotes import accepted, derived, judged, quarantined
+from octopis.pipeline.ingest.quotes import accepted, derived, judged, quarantined, synthetic_quotes
+from octopis.pipeline.schemas import QUOTES
 
 RAW = "file string, line long, text string, symbol string, date string, open string, high string, low string, close string, volume string, fault string"  # noqa: E501
 SOUND = {
@@ -105,3 +106,15 @@ def test_three_attributes_are_derived_per_symbol_in_order_of_date(spark: SparkSe
         "traded_value double",
     )
     assertDataFrameEqual(found, wanted)
+
+
+def test_seeded_quotes_have_the_usual_shape(spark: SparkSession):
+    quotes = synthetic_quotes(spark, seed=3, days=3)
+    rows = quotes.orderBy("symbol", "date").collect()
+    assert quotes.columns == QUOTES.fieldNames()
+    assert len(rows) == 1500
+    assert sum(row["change_percent"] is None for row in rows) == 500
+    again = synthetic_quotes(spark, seed=3, days=3).orderBy("symbol", "date").collect()
+    other = synthetic_quotes(spark, seed=4, days=3).orderBy("symbol", "date").collect()
+    assert rows == again
+    assert rows != other

@@ -7,11 +7,22 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from octopis.errors import SparkUnavailable
+from octopis.errors import InvalidConfiguration, OperationFailed, SparkUnavailable
 from octopis.pipeline.spark import session
-from octopis.pipeline.spark.session import is_connect, open_spark, ship, task_count
+from octopis.pipeline.spark.session import (
+    cached,
+    is_connect,
+    open_spark,
+    package_to_ship,
+    plain_errors,
+    sentence,
+    ship,
+    task_count,
+    zip_package,
+)
 
 OCTOPIS = Path(sys.executable).with_name("octopis")
 OPEN_TWICE = """
@@ -118,3 +129,79 @@ def _running() -> str:
         text=True,
         check=True,
     ).stdout
+
+
+def test_frame_is_kept_inside_and_forgotten_after(spark: SparkSession):
+    with cached(spark.range(3)) as frame:
+        assert frame.is_cached
+        assert frame.count() == 3
+    assert not frame.is_cached
+
+
+def test_what_goes_wrong_inside_is_not_hidden_by_a_spark_that_is_gone(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+):
+    frame = spark.range(3)
+
+    def gone(*_: object) -> None:
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(frame, "unpersist", gone, raising=False)
+    with pytest.raises(KeyboardInterrupt), cached(frame):
+        raise KeyboardInterrupt
+
+
+PROGRAM = """
+import octopis
+from octopis.core.filters import parse_filter
+from octopis.pipeline.scenarios import truth
+print(octopis.__file__, parse_filter("x > 1").matches({"x": 2}))
+"""
+
+
+def test_zip_alone_is_enough_to_parse_and_match(tmp_path: Path):
+    archive = zip_package(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={"PYTHONPATH": str(archive)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == [f"{archive}/octopis/__init__.py", "True"]
+
+
+def test_package_to_ship_stays_while_the_process_runs():
+    assert package_to_ship().exists()
+    assert package_to_ship() == package_to_ship()
+
+
+def test_our_own_sentence_from_a_worker_is_found():
+    text = "Traceback...\n  File x\noctopis.errors.InvalidConfiguration: a is not b\n\nand so on"
+    assert sentence(PySparkException(text)) == "a is not b"
+
+
+def test_deepest_cause_of_java_is_found():
+    text = "Job aborted.\nCaused by: java.io.IOException: first\nCaused by: x.Y: disk is full\n\tat"
+    assert sentence(PySparkException(text)) == "disk is full"
+
+
+def test_fault_in_a_worker_is_found():
+    text = "An exception was thrown from the Python worker:\nTraceback\nKeyError: 'x'\n\tat java.Y"
+    assert sentence(PySparkException(text)) == "KeyError: 'x'"
+
+
+def test_long_sentences_are_cut():
+    assert len(sentence(PySparkException("x" * 1000))) < 310
+
+
+def test_errors_of_workers_come_out_as_ours(spark: SparkSession):
+    def fail(batches):
+        for _ in batches:
+            raise InvalidConfiguration("the worker says no")
+        yield
+
+    said = "Spark could not finish: the worker says no"
+    with pytest.raises(OperationFailed, match=said), plain_errors():
+        spark.range(0, 1, 1, 1).mapInArrow(fail, "id long").collect()

@@ -3,10 +3,10 @@ from pyspark.sql import SparkSession
 
 from octopis.core.filters import parse_filter
 from octopis.errors import InvalidConfiguration, OperationFailed
-from octopis.pipeline.ingest.synthetic import synthetic_quotes
+from octopis.pipeline.ingest.quotes import synthetic_quotes
 from octopis.pipeline.scenarios.subscriptions import filter_texts, sample_size, shuffled
 from octopis.pipeline.schemas import QUOTES
-from octopis.pipeline.spark.failures import plain_errors
+from octopis.pipeline.spark.session import plain_errors
 
 
 def test_order_depends_on_the_seed_alone(spark: SparkSession):

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from octopis.core.topology import from_catalogue
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline.runs.runs import Loaders, RunTable, parse_runs
+from octopis.pipeline.runs.run_table import Loaders, RunTable, parse_runs
 from octopis.pipeline.runs.sweep import scenario_of, sweep
 from octopis.scenario.costs import profile_named
 from octopis.trace import read_summary

@@ -1,21 +1,20 @@
 from collections import defaultdict
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 from octopis.core.filters import parse_filter
 from octopis.core.routing import Algorithm
 from octopis.core.topology import from_catalogue
 from octopis.errors import InvalidConfiguration
-from octopis.scenario.clients import START_WITHIN_NS
+from octopis.scenario.clients import START_WITHIN_NS, wants_feed
 from octopis.scenario.costs import profile_named
 from octopis.scenario.document import CutLink, Heading, QueueOptions, RoutingOptions, SlowLink
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import FILES, NOTIFICATIONS, Scenario, read_scenario
-from octopis.scenario.high_rate import wants_feed
 from octopis.scenario.plan import ScenarioPlan
 
 PLAN = ScenarioPlan(
@@ -239,14 +238,18 @@ class TestRefusals:
             ("publishers", -1, "publishers must be 0 or more, not -1"),
             ("notifications_each", -2, "must be 0 or more, not -2"),
             ("seed", -1, "seed must be 0 or more, not -1"),
-            ("high_rate_notifications", -5, "at a high rate must be 0 or more, not -5"),
-            ("per_minute", 0, "a rate per minute is from 0.001 to 1e9, not 0"),
-            ("per_minute", 1e-10, "a rate per minute is from 0.001 to 1e9, not 1e-10"),
-            ("per_minute", 2e9, "a rate per minute is from 0.001 to 1e9, not 2000000000.0"),
-            ("per_minute", float("nan"), "a rate per minute is from 0.001 to 1e9, not nan"),
-            ("high_rate_per_minute", -1, "a rate per minute is from 0.001 to 1e9, not -1"),
-            ("selectivity", 0.0009, "selectivity must be between 0.001 and 0.5"),
-            ("selectivity", 0.51, "selectivity must be between 0.001 and 0.5"),
+            ("high_rate_notifications", -5, "high_rate must be 0 or more, not -5"),
+            ("per_minute", 0, "per_minute must be from 0.001 to 1,000,000,000, not 0"),
+            ("per_minute", 1e-10, "per_minute must be from 0.001 to 1,000,000,000, not 1e-10"),
+            ("per_minute", 2e9, "per_minute must be from 0.001 to 1,000,000,000, not 2000000000.0"),
+            ("per_minute", float("nan"), "per_minute must be from 0.001 to 1,000,000,000, not nan"),
+            (
+                "high_rate_per_minute",
+                -1,
+                "high_rate_per_minute must be from 0.001 to 1,000,000,000, not -1",
+            ),
+            ("selectivity", 0.0009, "selectivity must be from 0.001 to 0.5"),
+            ("selectivity", 0.51, "selectivity must be from 0.001 to 0.5"),
         ],
     )
     def test_number_that_makes_no_sense_is_refused_and_nothing_written(

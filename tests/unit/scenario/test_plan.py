@@ -1,9 +1,11 @@
+from math import inf, nan
+
 import pytest
 
 from octopis.core.routing import Algorithm
 from octopis.errors import InvalidConfiguration
 from octopis.scenario.document import RoutingOptions, SlowLink, parse_scenario
-from octopis.scenario.plan import MINUTES_MAX, ScenarioPlan
+from octopis.scenario.plan import MINUTES_MAX, PLAN_NUMBERS, PlanNumber, ScenarioPlan, plan_from
 
 SNR = RoutingOptions(Algorithm.SNR)
 
@@ -34,11 +36,20 @@ def test_plan_that_would_last_too_long_is_refused():
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"high_rate_publishers": 0}, "from 1 to 3 high-rate publishers, one in each, and not 0"),
-        ({"high_rate_publishers": 4}, "figure-3 has 3 clusters"),
-        ({"subscribe_every_ms": -1}, "from 0 to 60,000 ms apart"),
+        ({"high_rate_publishers": 0}, "high_rate_publishers must be 1 or more, not 0"),
+        ({"high_rate_publishers": 4}, "figure-3 has 3 clusters, so from 1 to 3 high-rate"),
+        ({"subscribe_every_ms": -1}, "subscribe_every_ms must be from 0 to 60,000, not -1"),
     ],
 )
 def test_plan_that_cannot_be_placed_is_refused(options: dict[str, float], complaint: str):
     with pytest.raises(InvalidConfiguration, match=complaint):
         ScenarioPlan(routing=SNR, **options).check()
+
+
+@pytest.mark.parametrize("number", PLAN_NUMBERS, ids=lambda number: number.key)
+def test_every_number_is_checked_by_the_bounds_that_it_is_declared_with(number: PlanNumber):
+    assert number.meaning
+    plan_from({number.key: number.default}, routing=SNR)
+    for wrong in (number.least - 1, nan, *((number.most + 1,) if number.most < inf else ())):
+        with pytest.raises(InvalidConfiguration, match=f"^{number.key} must be .*, not {wrong}$"):
+            plan_from({number.key: wrong}, routing=SNR)

@@ -8,7 +8,8 @@ import pytest
 from octopis.simulator import ledger as rows_module
 from octopis.simulator.ledger import Rows
 from octopis.simulator.network import Network
-from octopis.trace import Level, TraceWriter
+from octopis.trace import Level
+from octopis.trace.writer import TraceWriter
 from support.overlays import CHAIN
 from support.simulations import Publishes, Setup, Subscribes, rows, written
 

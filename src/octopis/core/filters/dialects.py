@@ -1,32 +1,41 @@
-"""The dialects by name, and reading a text in one of them."""
+"""The dialects by name: reading a filter in one of them, and writing it.
 
-from collections.abc import Callable
+Lark and the grammars are loaded when the first text is read: whoever builds filters in Python, or
+passes on those of others, does not wait for them.
+"""
+
 from functools import lru_cache
 
 from octopis.core.filters.filter import Filter
-from octopis.core.filters.padres import parse_padres, print_padres
-from octopis.core.filters.sql import parse_sql
 from octopis.core.model.suggestion import did_you_mean
 from octopis.errors import InvalidConfiguration
 
-_PARSERS: dict[str, Callable[[str], Filter]] = {"sql": parse_sql, "padres": parse_padres}
-_PRINTERS: dict[str, Callable[[Filter], str]] = {"sql": str, "padres": print_padres}
-DIALECTS = tuple(_PARSERS)
+DIALECTS = ("sql", "padres")
 
 
 @lru_cache(maxsize=16_384)  # a text seen before costs nothing
 def parse_filter(text: str, dialect: str = "sql") -> Filter:
     """Return the filter that `text` says in `dialect`, or raise InvalidFilter."""
-    return _PARSERS[_checked(dialect)](text)
+    if _checked(dialect) == "padres":
+        from octopis.core.filters.padres import parse_padres  # noqa: PLC0415 - loads Lark
+
+        return parse_padres(text)
+    from octopis.core.filters.sql import parse_sql  # noqa: PLC0415 - loads Lark
+
+    return parse_sql(text)
 
 
 def print_filter(filter_: Filter, dialect: str = "sql") -> str:
     """Return `filter_` as text, or raise InvalidFilter where the dialect cannot say it."""
-    return _PRINTERS[_checked(dialect)](filter_)
+    if _checked(dialect) == "padres":
+        from octopis.core.filters.padres import print_padres  # noqa: PLC0415 - loads Lark
+
+        return print_padres(filter_)
+    return str(filter_)
 
 
 def _checked(dialect: str) -> str:
-    if dialect not in _PARSERS:
+    if dialect not in DIALECTS:
         raise InvalidConfiguration(
             f"there is no filter dialect {dialect!r}, only {' and '.join(DIALECTS)}"
             f"{did_you_mean(dialect, DIALECTS)}"

@@ -6,7 +6,7 @@ from octopis.core.filters.filter import Filter
 from octopis.core.filters.operands import Attributes
 from octopis.core.filters.print_sql import print_value
 from octopis.core.filters.terms import ComparisonTerm, LikeTerm, PresenceTerm, Term, Truth
-from octopis.core.filters.tree import And, Node, Or, text_of, truth
+from octopis.core.filters.tree import And, Node, Or, text_of
 from octopis.core.filters.values import Kind, kind_of
 from octopis.core.model import Value
 
@@ -27,13 +27,8 @@ def explain(filter_: Filter, attributes: Attributes) -> FilterExplanation:
     return _explained(filter_.tree, attributes)
 
 
-def truth_name(found: Truth) -> str:
-    """Return TRUE, FALSE or UNKNOWN."""
-    return _NAMES[found]
-
-
 def _explained(node: Node, attributes: Attributes) -> FilterExplanation:
-    found = truth(node, attributes)
+    found = node.truth(attributes)
     if not isinstance(node, And | Or):
         return FilterExplanation(text_of(node), _NAMES[found], _reason(node, attributes))
     parts = tuple(_explained(child, attributes) for child in node.children)

@@ -4,10 +4,16 @@ from typing import NoReturn
 
 import msgspec
 
-from octopis.core.filters.limits import LENGTH_MAX
 from octopis.core.filters.operands import Attributes
 from octopis.core.filters.terms import Truth
-from octopis.core.filters.tree import Node, conjunction, disjunction, negation, text_of, truth
+from octopis.core.filters.tree import (
+    LENGTH_MAX,
+    Node,
+    conjunction,
+    disjunction,
+    negation,
+    text_of,
+)
 from octopis.errors import InvalidFilter
 
 
@@ -30,11 +36,11 @@ class Filter(msgspec.Struct, frozen=True):
 
     def matches(self, attributes: Attributes) -> bool:
         """Tell whether a notification with these attributes must be delivered."""
-        return truth(self.tree, attributes) is True
+        return self.tree.truth(attributes) is True
 
     def truth(self, attributes: Attributes) -> Truth:
         """Return TRUE, FALSE or UNKNOWN (None); only TRUE matches."""
-        return truth(self.tree, attributes)
+        return self.tree.truth(attributes)
 
     def __and__(self, other: "Filter") -> "Filter":
         if not isinstance(other, Filter):

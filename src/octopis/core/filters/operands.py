@@ -5,13 +5,15 @@ from collections.abc import Mapping
 
 import msgspec
 
-from octopis.core.filters.limits import DEPTH_MAX
 from octopis.core.model import Value
 from octopis.core.model.notification import INTEGER_MAX, INTEGER_MIN, NAME_LENGTH_MAX
 from octopis.errors import InvalidFilter
 
 Attributes = Mapping[str, Value]
 Number = int | float
+
+DEPTH_MAX = 32
+"""Arithmetic inside arithmetic, and brackets inside brackets."""
 
 
 class Attribute(msgspec.Struct, frozen=True, gc=False):

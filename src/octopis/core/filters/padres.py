@@ -9,13 +9,12 @@ from lark import Lark, Token, Transformer
 
 from octopis.core.filters.filter import Filter
 from octopis.core.filters.like import Element, LikePattern, Wildcard, pattern_of
-from octopis.core.filters.limits import TERMS_MAX
 from octopis.core.filters.operands import Attribute, attribute, is_number, literal
 from octopis.core.filters.operands import Literal as LiteralOperand
 from octopis.core.filters.print_sql import bounds_of, prefix_of, without_holes
 from octopis.core.filters.syntax import parse_text
 from octopis.core.filters.terms import LikeTerm, PresenceTerm, Term, ValueTerm, comparison, like
-from octopis.core.filters.tree import Node, conjunction, text_of, to_conjunctions
+from octopis.core.filters.tree import TERMS_MAX, Node, conjunction, text_of, to_conjunctions
 from octopis.core.filters.values import Interval, Kind, ValueSet
 from octopis.core.model import Value
 from octopis.core.model.suggestion import did_you_mean

@@ -9,8 +9,8 @@ from lark import Lark, Token, Transformer
 from octopis.core.filters import tree, values
 from octopis.core.filters.filter import Filter
 from octopis.core.filters.like import parse_like
-from octopis.core.filters.limits import DEPTH_MAX, TOKENS_MAX
 from octopis.core.filters.operands import (
+    DEPTH_MAX,
     Arithmetic,
     Attribute,
     Literal,
@@ -28,6 +28,9 @@ from octopis.core.model.notification import INTEGER_MAX
 from octopis.errors import InvalidFilter
 
 T = TypeVar("T")
+
+TOKENS_MAX = 2_000
+"""Words, values and signs in the text; only reachable with very long IN lists."""
 
 
 class _Joined(NamedTuple):

@@ -5,8 +5,8 @@ from typing import Any
 
 from lark import Lark, Token, UnexpectedCharacters, UnexpectedToken
 
-from octopis.core.filters.limits import LENGTH_MAX
 from octopis.core.filters.print_sql import KEYWORDS
+from octopis.core.filters.tree import LENGTH_MAX
 from octopis.core.model.suggestion import did_you_mean
 from octopis.errors import InvalidFilter
 

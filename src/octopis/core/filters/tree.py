@@ -1,13 +1,16 @@
-"""Spreading OR out: a filter as several conjunctions of terms, any of which may hold.
-
-The normal form of a filter: terms under AND and OR, with no NOT left.
+"""The normal form of a filter: terms under AND and OR, with no NOT left.
 
     NOT (price > 50 AND symbol = 'IBM')   is kept as   price <= 50 OR symbol <> 'IBM'
 
 This is exact in three-valued logic, because every term's opposite is UNKNOWN where the term is,
-and because De Morgan's laws hold there. Below, the same nodes also come out flat, without
-repetition, in one order, and with the terms on one attribute joined into one set of values; so
-whatever dialect a filter came from, the same conditions give the same tree.
+and because De Morgan's laws hold there. Nodes come out flat, without repetition, in one order, and
+with the terms on one attribute joined into one set of values; so whatever dialect a filter came
+from, the same conditions give the same tree.
+
+For the index, a tree can also be multiplied out into conjunctions of terms, any of which may hold:
+
+    price <= 50 AND (symbol = 'IBM' OR note IS NULL)   is   price <= 50 AND symbol = 'IBM'
+                                                       or   price <= 50 AND note IS NULL
 """
 
 from collections.abc import Iterable
@@ -18,8 +21,7 @@ from typing import TypeGuard
 import msgspec
 
 from octopis.core.filters import values
-from octopis.core.filters.limits import CONJUNCTIONS_MAX, DEPTH_MAX, TERMS_MAX
-from octopis.core.filters.operands import Attributes
+from octopis.core.filters.operands import DEPTH_MAX, Attributes
 from octopis.core.filters.print_sql import nesting, print_term
 from octopis.core.filters.terms import (
     ComparisonTerm,
@@ -30,6 +32,17 @@ from octopis.core.filters.terms import (
     ValueTerm,
 )
 from octopis.errors import InvalidFilter
+
+# No filter may cost a broker much time. Each limit is checked where the thing is made, whatever
+# the dialect.
+LENGTH_MAX = 4_096
+"""Characters in the text of a filter, as it was written and as it is printed."""
+
+TERMS_MAX = 200
+"""Comparisons in one filter."""
+
+CONJUNCTIONS_MAX = 64
+"""How far a filter is multiplied out for the index; past that, it is evaluated term by term."""
 
 
 class And(msgspec.Struct, frozen=True):
@@ -43,6 +56,16 @@ class And(msgspec.Struct, frozen=True):
     size: int = 0
     depth: int = 0
 
+    def truth(self, attributes: Attributes) -> Truth:
+        """Return FALSE where one child is, else UNKNOWN (None) where one is, else TRUE."""
+        unknown = False
+        for child in self.children:
+            found = child.truth(attributes)
+            if found is False:
+                return False
+            unknown = unknown or found is None
+        return None if unknown else True
+
 
 class Or(msgspec.Struct, frozen=True):
     """At least one child holds. Without children: FALSE. `text` and `depth` as for And."""
@@ -52,8 +75,19 @@ class Or(msgspec.Struct, frozen=True):
     size: int = 0
     depth: int = 0
 
+    def truth(self, attributes: Attributes) -> Truth:
+        """Return TRUE where one child is, else UNKNOWN (None) where one is, else FALSE."""
+        unknown = False
+        for child in self.children:
+            found = child.truth(attributes)
+            if found:
+                return True
+            unknown = unknown or found is None
+        return None if unknown else False
+
 
 Node = Term | And | Or
+Conjunction = tuple[Term, ...]
 
 ALWAYS = And(())
 NEVER = Or(())
@@ -84,20 +118,6 @@ def negation(node: Node) -> Node:
     return node.opposite()
 
 
-def truth(node: Node, attributes: Attributes) -> Truth:
-    """Return TRUE, FALSE or UNKNOWN (None) by SQL's three-valued logic."""
-    if not isinstance(node, And | Or):
-        return node.truth(attributes)
-    decisive = isinstance(node, Or)  # one TRUE settles an OR, one FALSE an AND
-    unknown = False
-    for child in node.children:
-        found = truth(child, attributes)
-        if found is decisive:
-            return decisive
-        unknown = unknown or found is None
-    return None if unknown else not decisive
-
-
 def terms_of(node: Node) -> int:
     """Return how many terms `node` has."""
     return node.size if isinstance(node, And | Or) else 1
@@ -114,13 +134,13 @@ def _joined(kind: type[And] | type[Or], settled: Node, nodes: Iterable[Node]) ->
         raise InvalidFilter(f"the filter has more than {TERMS_MAX} terms")
     if settled in children:
         return settled
-    children = _folded(kind, children)
+    children = _with_joined_values(kind, children)
     if not children:
         return ALWAYS if kind is And else NEVER
     if len(children) == 1:
         return children[0]
     word = "AND" if kind is And else "OR"
-    ordered = sorted((_beside(word, child), position) for position, child in enumerate(children))
+    ordered = sorted((_as_child(word, child), position) for position, child in enumerate(children))
     depth = max(_depth(children[position], shown) for (_, shown), position in ordered)
     if depth > DEPTH_MAX:
         raise InvalidFilter(f"the filter is nested deeper than {DEPTH_MAX}")
@@ -129,7 +149,7 @@ def _joined(kind: type[And] | type[Or], settled: Node, nodes: Iterable[Node]) ->
     return kind(in_order, text, sum(map(terms_of, in_order)), depth)
 
 
-def _folded(kind: type[And] | type[Or], children: list[Node]) -> list[Node]:
+def _with_joined_values(kind: type[And] | type[Or], children: list[Node]) -> list[Node]:
     """Join the value terms of each attribute and kind into one; drop repetitions."""
     if len(children) == 1:
         return children
@@ -162,14 +182,11 @@ def _depth(node: Node, shown: str) -> int:
     return nesting(shown) if "(" in shown else 0
 
 
-def _beside(word: str, node: Node) -> tuple[int, str]:
+def _as_child(word: str, node: Node) -> tuple[int, str]:
     """Return a child's place among its siblings (terms first, by text) and its text."""
     if isinstance(node, And | Or):
         return 1, f"({node.text})"
     return 0, print_term(node, word)
-
-
-Conjunction = tuple[Term, ...]
 
 
 def to_conjunctions(node: Node, limit: int = CONJUNCTIONS_MAX) -> tuple[Conjunction, ...] | None:
@@ -181,27 +198,26 @@ def to_conjunctions(node: Node, limit: int = CONJUNCTIONS_MAX) -> tuple[Conjunct
         return ((node,),)
     if isinstance(node, And) and all(map(is_term, node.children)):
         return (node.children,)  # type: ignore[return-value]  # terms, as just tested
-    return _spread(node) if _count(node) <= limit else None
+    return _multiplied_out(node) if _conjunctions_in(node) <= limit else None
 
 
-def _count(node: Node) -> int:
+def _conjunctions_in(node: Node) -> int:
     if isinstance(node, And):
-        return prod(_count(child) for child in node.children)
+        return prod(_conjunctions_in(child) for child in node.children)
     if isinstance(node, Or):
-        return sum(_count(child) for child in node.children)
+        return sum(_conjunctions_in(child) for child in node.children)
     return 1
 
 
-def _spread(node: Node) -> tuple[Conjunction, ...]:
+def _multiplied_out(node: Node) -> tuple[Conjunction, ...]:
     if isinstance(node, Or):
-        return tuple(part for child in node.children for part in _spread(child))
+        return tuple(one for child in node.children for one in _multiplied_out(child))
     if not isinstance(node, And):
         return ((node,),)
-    choices = product(*(_spread(child) for child in node.children))
-    return tuple(_crossed(choice) for choice in choices)
+    choices = product(*(_multiplied_out(child) for child in node.children))
+    return tuple(_joined_by_and(choice) for choice in choices)
 
 
-def _crossed(parts: tuple[Conjunction, ...]) -> Conjunction:
-    whole = conjunction(term for part in parts for term in part)
-    # A conjunction of terms has only terms in it.
-    return whole.children if isinstance(whole, And) else (whole,)  # type: ignore[return-value]
+def _joined_by_and(conjunctions: tuple[Conjunction, ...]) -> Conjunction:
+    terms: list[Node] = [term for terms in conjunctions for term in terms]
+    return tuple(_with_joined_values(And, terms))  # type: ignore[arg-type]  # of terms: terms

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from octopis.core.filters import Filter
-from octopis.core.filters.tree import truth
 from octopis.core.matching.block import Block
 from octopis.core.matching.column import Words
 from octopis.core.matching.interface import Batch, Destination, Id
@@ -39,10 +38,10 @@ class BitsetIndex(Generic[Id, Destination]):
         self._numbers: dict[Id, int] = {}
         self._ids: npt.NDArray[np.object_] = np.empty(64, np.object_)  # grows by doubling
         self._members: list[Member | None] = []
-        self._homes: list[Block | None] = []
+        self._block_of: list[Block | None] = []
         self._free: list[int] = []
         self._destination_numbers: dict[Destination, int] = {}
-        self._answers: dict[bytes, tuple[Destination, ...]] = {}
+        self._known_answers: dict[bytes, tuple[Destination, ...]] = {}
         self._pending: dict[int, Member] = {}
         self._blocks: list[Block] = []
         self._evaluations = 0
@@ -59,7 +58,7 @@ class BitsetIndex(Generic[Id, Destination]):
         else:
             number = len(self._members)
             self._members.append(None)
-            self._homes.append(None)
+            self._block_of.append(None)
             if number == len(self._ids):
                 self._ids = np.concatenate([self._ids, np.empty_like(self._ids)])
         self._ids[number] = subscription
@@ -75,12 +74,12 @@ class BitsetIndex(Generic[Id, Destination]):
     def remove(self, subscription: Id) -> None:
         """Remove a subscription, which must be there."""
         number = self._numbers.pop(subscription)
-        home = self._homes[number]
-        if home is None:
+        block = self._block_of[number]
+        if block is None:
             del self._pending[number]
         else:
-            home.remove(number)
-        self._homes[number] = self._members[number] = None
+            block.remove(number)
+        self._block_of[number] = self._members[number] = None
         self._free.append(number)
 
     def __len__(self) -> int:
@@ -95,19 +94,19 @@ class BitsetIndex(Generic[Id, Destination]):
         """Return for each notification the destinations with any match behind them."""
         if not self._numbers:
             return [()] * len(batch)
-        self._settle(len(batch))
+        self._tidy(len(batch))
         reached = np.zeros((len(batch), len(self._destination_numbers)), np.bool_)
         for block in self._blocks:
-            self._reach(block, batch, reached)
+            self._mark_reached(block, batch, reached)
         for member in self._pending.values():
             for row, attributes in enumerate(batch):
                 if not reached[row, member.destination] and member.filter.matches(attributes):
                     reached[row, member.destination] = True
         packed = np.packbits(reached, axis=1)
         width, keys = packed.shape[1], packed.tobytes()
-        return [self._answer(keys[at : at + width]) for at in range(0, len(keys), width)]
+        return [self._destinations_in(keys[at : at + width]) for at in range(0, len(keys), width)]
 
-    def _reach(self, block: Block, batch: Batch, reached: npt.NDArray[np.bool_]) -> None:
+    def _mark_reached(self, block: Block, batch: Batch, reached: npt.NDArray[np.bool_]) -> None:
         candidates = block.candidates(batch)
         certain = candidates & ~block.residual_bits if block.residual else candidates
         if not block.segments:
@@ -125,19 +124,19 @@ class BitsetIndex(Generic[Id, Destination]):
             for row, slot, place in zip(
                 rows.tolist(), slots.tolist(), block.destinations[slots].tolist(), strict=True
             ):
-                if not reached[row, place] and truth(block.residual[slot], batch[row]) is True:
+                if not reached[row, place] and block.residual[slot].truth(batch[row]) is True:
                     reached[row, place] = True
 
-    def _answer(self, key: bytes) -> tuple[Destination, ...]:
+    def _destinations_in(self, key: bytes) -> tuple[Destination, ...]:
         """Return the destinations whose bits are on; the same few answers come again and again."""
-        answer = self._answers.get(key)
+        answer = self._known_answers.get(key)
         if answer is None:
-            if len(self._answers) >= 4096:
-                self._answers.clear()
+            if len(self._known_answers) >= 4096:
+                self._known_answers.clear()
             flags = np.unpackbits(np.frombuffer(key, np.uint8))
             places = list(self._destination_numbers)
             answer = tuple(places[number] for number in np.flatnonzero(flags).tolist())
-            self._answers[key] = answer
+            self._known_answers[key] = answer
         return answer
 
     def matches(self, batch: Batch) -> list[list[Id]]:
@@ -149,7 +148,7 @@ class BitsetIndex(Generic[Id, Destination]):
 
     def match_numbers(self, batch: Batch) -> tuple[Integers, Integers]:
         """Return the matches as rows of the batch, ascending, and numbers of subscriptions."""
-        self._settle(len(batch))
+        self._tidy(len(batch))
         found = [self._match_block(block, batch) for block in self._blocks]
         if self._pending:
             waiting = [
@@ -184,13 +183,13 @@ class BitsetIndex(Generic[Id, Destination]):
         """Clear the bits of candidates whose other terms do not hold."""
         rows, slots = slots_of(candidates & block.residual_bits)
         for row, slot in zip(rows.tolist(), slots.tolist(), strict=True):
-            if truth(block.residual[slot], batch[row]) is not True:
+            if block.residual[slot].truth(batch[row]) is not True:
                 candidates[row, slot >> 6] &= ~(np.uint64(1) << np.uint64(slot & 63))
 
     # Blocks
 
-    def _settle(self, reads: int) -> None:
-        """Bring the blocks into shape before they are read for so many notifications."""
+    def _tidy(self, reads: int) -> None:
+        """Build and join blocks where that pays, before they are read for `reads` notifications."""
         self._evaluations += len(self._pending) * reads
         if len(self._pending) > _PENDING_MAX or self._evaluations > _BUILD_EVALUATIONS:
             self._build(list(self._pending.values()))
@@ -218,4 +217,4 @@ class BitsetIndex(Generic[Id, Destination]):
             block = Block(members)
             self._blocks.append(block)
             for member in members:
-                self._homes[member.number] = block
+                self._block_of[member.number] = block

@@ -58,7 +58,7 @@ class BlockLayout:
             first = slot = -(-slot // 64) * 64
             for member, conjunctions in group:
                 for terms in conjunctions:
-                    self._ask(slot, member, terms)
+                    self._note_terms(slot, member, terms)
                     slots.append(slot)
                     slot_members.append(member)
                     slot += 1
@@ -74,9 +74,9 @@ class BlockLayout:
         by_slot[slots] = np.fromiter(numbers, np.int64, len(slots))
         return by_slot
 
-    def _ask(self, slot: int, member: Member, terms: Conjunction | None) -> None:
+    def _note_terms(self, slot: int, member: Member, terms: Conjunction | None) -> None:
         """Note what a slot asks of each column, and what only evaluation can answer."""
-        if terms is None:  # OR would spread too far: evaluate the whole filter
+        if terms is None:  # multiplied out, it would be too large: evaluate the whole filter
             self.residual[slot] = member.filter.tree
             return
         evaluated = [term for term in terms if isinstance(term, LikeTerm | ComparisonTerm)]
@@ -84,9 +84,9 @@ class BlockLayout:
             self.residual[slot] = conjunction(evaluated)
         for term in _with_prefixes(terms) if evaluated else terms:
             if isinstance(term, ValueTerm):
-                wanted = term.values
-                draft = self._draft((term.attribute, wanted.kind))
-                draft.add(slot, wanted.begins, wanted.cuts)
+                values = term.values
+                draft = self._draft((term.attribute, values.kind))
+                draft.add(slot, values.begins, values.cuts)
             elif isinstance(term, PresenceTerm):
                 draft = self._draft((term.attribute, Presence.PRESENCE))
                 draft.add(slot, term.present, ())
@@ -98,29 +98,32 @@ class BlockLayout:
         return draft
 
 
-Parts = tuple[Conjunction | None, ...]
+Conjunctions = tuple[Conjunction | None, ...]
+"""Those of one filter, each with a slot of its own; None stands for a filter as a whole."""
 
 
 def _by_destination(
     members: Sequence[Member],
-) -> Iterable[tuple[int | None, Iterable[tuple[Member, Parts]]]]:
+) -> Iterable[tuple[int | None, Iterable[tuple[Member, Conjunctions]]]]:
     """Yield members with their conjunctions, large destinations one by one, then all others."""
-    parts: list[tuple[Member, Parts]] = []
+    found: list[tuple[Member, Conjunctions]] = []
     sizes: dict[int, int] = {}
     for member in members:
         conjunctions = to_conjunctions(member.filter.tree)
-        slots: Parts = (None,)
+        slots: Conjunctions = (None,)
         if conjunctions is not None:
             slots = tuple(terms for terms in conjunctions if not _contradicts(terms))
-        parts.append((member, slots))
+        found.append((member, slots))
         sizes[member.destination] = sizes.get(member.destination, 0) + len(slots)
 
-    def place(part: tuple[Member, Parts]) -> int | None:
-        destination = part[0].destination
+    def own_segment(entry: tuple[Member, Conjunctions]) -> int | None:
+        destination = entry[0].destination
         return destination if sizes[destination] >= _SEGMENT_SLOTS_MIN else None
 
-    parts.sort(key=lambda part: (place(part) is None, part[0].destination, part[0].number))
-    return groupby(parts, place)
+    found.sort(
+        key=lambda entry: (own_segment(entry) is None, entry[0].destination, entry[0].number)
+    )
+    return groupby(found, own_segment)
 
 
 def _contradicts(terms: Conjunction) -> bool:

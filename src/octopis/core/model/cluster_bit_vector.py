@@ -22,13 +22,6 @@ class ClusterBitVector(int):
             bits |= 1 << cluster
         return cls(bits)
 
-    @classmethod
-    def parse(cls, bits: str) -> "ClusterBitVector":
-        """Return the vector written as `bits`: '101' is clusters 0 and 2."""
-        assert bits, "a bit vector has at least one bit"
-        assert set(bits) <= {"0", "1"}, f"a bit vector has only 0 and 1, not {bits!r}"
-        return cls(int(bits, 2))
-
     def __contains__(self, cluster: int) -> bool:
         return bool(self >> cluster & 1)
 
@@ -43,19 +36,11 @@ class ClusterBitVector(int):
     def __len__(self) -> int:
         return self.bit_count()
 
-    def with_cluster(self, cluster: int) -> "ClusterBitVector":
-        """Return this vector with the bit of `cluster` on."""
-        return ClusterBitVector(self | 1 << cluster)
-
-    def without_cluster(self, cluster: int) -> "ClusterBitVector":
-        """Return this vector with the bit of `cluster` off."""
-        return ClusterBitVector(self & ~(1 << cluster))
-
     def bits(self, clusters: int) -> str:
         """Return the vector as the paper writes it: one digit per cluster, cluster 0 rightmost."""
         return f"{int(self):0{clusters}b}"
 
     def __repr__(self) -> str:
-        return f"ClusterBitVector.parse('{int(self):b}')"
+        return f"ClusterBitVector({int(self):#b})"
 
     __str__ = __repr__

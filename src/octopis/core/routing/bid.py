@@ -44,12 +44,11 @@ _NOTHING_HEARD = (0, 0, crc32(b""))
 
 @dataclass(slots=True)
 class _Host:
-    """What a broker knows of a host: how far it has heard, and the next hop to it."""
+    """What a broker knows of a host: how far it has heard, and its subscriptions."""
 
     name: BrokerId
     generation: int = 0
     sequence: int = 0
-    next_hop: BrokerId | None = None
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
 
     @property
@@ -94,6 +93,10 @@ class Trees(Generic[Way]):
         self.known &= ~host
         self.first_heard(host, way)
 
+    def way_to(self, host: int) -> Way | None:
+        """Return the way to a host, if one is known."""
+        return next((way for way, behind in self.behind.items() if behind & host), None)
+
     def split(self, bids: int) -> list[tuple[Way, int]]:
         """Return the ways that lead to any of these hosts, each with those that lie behind it."""
         return [(way, part) for way, behind in self.behind.items() if (part := bids & behind)]
@@ -137,8 +140,7 @@ class Flooding:
 
     def next_hop(self, host: BrokerId) -> BrokerId | None:
         """Return the neighbour on the way to `host`, if one is known."""
-        known = self._hosts.get(host)
-        return known.next_hop if known is not None else None
+        return self.trees.way_to(self._bit_of(host))
 
     def subscribe(self, subscription: Subscription, now_ns: int) -> None:
         """Take in a subscription of a local client."""
@@ -189,7 +191,6 @@ class Flooding:
             self._outbox.send(sender, wish, Reason.SYNC, now_ns)
         else:
             host.sequence = change.sequence
-            host.next_hop = host.next_hop or sender
             self.trees.first_heard(self._bit_of(change.host), sender)
             self._flood(change, Reason.SUBSCRIPTION, now_ns, sender)
             self._apply(host, change, now_ns)
@@ -203,7 +204,6 @@ class Flooding:
         else:
             self._wished.pop(state.host, None)
             host.generation, host.sequence = state.generation, state.sequence
-            host.next_hop = sender
             self.trees.renew(self._bit_of(state.host), sender)
             self._flood(state, Reason.SYNC, now_ns, sender)
             for gone in list(host.subscriptions):
@@ -284,7 +284,7 @@ class Flooding:
             return
         newest = max(holders.values(), key=lambda h: (h.subscriptions[identity].epoch, h.name))
         subscription = newest.subscriptions[identity]
-        last_hop = LOCAL if newest is self._own else newest.next_hop
+        last_hop = LOCAL if newest is self._own else self.next_hop(newest.name)
         if self._table.put(Entry(subscription, last_hop, _NO_CLUSTERS, newest.name)):
             self._outbox.add(Stored(identity, newest.name))
         if newest is not self._own and self._broker in holders:

@@ -1,6 +1,7 @@
 """The SCOT: the Cartesian product of a tree of regions and a complete graph of clusters.
 
-Links between brokers, and their two kinds.
+Its vertices are the brokers, and its edges the links between them, which are of two kinds: an edge
+of the tree gives an aCOL in every cluster, an edge of the complete graph an iCOL in every region.
 """
 
 from enum import Enum

@@ -13,8 +13,8 @@ from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.files import whole_folder, write_json
 from octopis.pipeline.ingest import quotes as q
 from octopis.pipeline.ingest.quote_files import find_files
+from octopis.pipeline.ingest.quotes import synthetic_quotes
 from octopis.pipeline.ingest.reading import count_rows, first_lines, read_rows
-from octopis.pipeline.ingest.synthetic import synthetic_quotes
 from octopis.pipeline.schemas import QUOTES
 from octopis.pipeline.spark.session import cached
 

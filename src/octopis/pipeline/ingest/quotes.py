@@ -1,9 +1,17 @@
-"""Raw rows become quotes: judged one by one, repeats set aside, three attributes derived."""
+"""Raw rows become quotes: judged one by one, repeats set aside, three attributes derived.
 
-from pyspark.sql import Column, DataFrame, Window
+Where nobody has quotes there are synthetic ones: seeded, of the usual shape, and derived alike.
+"""
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from octopis.pipeline.schemas import PRICES, QUARANTINE, QUOTES
+from octopis.pipeline.schemas import PRICES, QUARANTINE, QUOTES, RAW_COLUMNS
+from octopis.scenario.stock import daily_quotes
+
+DAYS = 268
+"""With 500 symbols about as many quotes as the US market's largest 500 have in a year."""
 
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _DATES = ("yyyy-MM-dd", "d-MMM-yy", "d-MMM-yyyy", "yyyy/MM/dd", "M/d/yyyy", "yyyyMMdd")
@@ -70,6 +78,13 @@ def derived(quotes: DataFrame) -> DataFrame:
         F.round(spread, 3).alias("range_percent"),
         F.round(F.col("close") * F.col("volume"), 0).alias("traded_value"),
     ).select(*QUOTES.fieldNames())
+
+
+def synthetic_quotes(spark: SparkSession, seed: int, days: int = DAYS) -> DataFrame:
+    """Return the quotes of 500 symbols that walk at random."""
+    columns = daily_quotes(seed, days)
+    table = pa.table({name: columns[name] for name in RAW_COLUMNS})
+    return derived(spark.createDataFrame(table))
 
 
 def _own_fault() -> Column:

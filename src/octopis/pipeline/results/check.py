@@ -1,10 +1,9 @@
-"""Check: the deliveries of a trace against the ground truth of its scenario.
+"""The deliveries of a trace against the ground truth of its scenario: row by row, or as a whole.
 
-Fingerprints: whether two tables of deliveries hold the same rows, without joining them.
-
-How many rows there are, and two sums over a hash of each, do not depend on their order. A row that
-is lost, comes twice or was not asked for changes them; that two different tables agree by chance
-is one case in 2^64. So millions of deliveries are checked in one pass over each table.
+`check` names every delivery that is lost, came twice, was not asked for or came out of order.
+`fingerprints` only tell whether two tables hold the same rows, in one pass over each and without
+joining them: how many rows there are, and two sums over a hash of each, do not depend on their
+order. That two different tables agree by chance is one case in 2^64.
 """
 
 from dataclasses import dataclass
@@ -18,28 +17,8 @@ from octopis.errors import InvalidConfiguration
 from octopis.pipeline.scenarios.truth import true_pairs
 from octopis.pipeline.schemas import PAIRS
 from octopis.pipeline.spark.session import cached
-from octopis.pipeline.spark.trace_folder import open_trace, read_trace
+from octopis.pipeline.spark.traces import open_trace, read_trace
 from octopis.scenario.folder import Scenario
-
-COLUMNS = ("rows", "hash_xor", "hash_sum")
-
-
-def fingerprints(pairs: DataFrame) -> DataFrame:
-    """Return one row for each `run`: its number of pairs, and the two sums."""
-    hashed = F.xxhash64(*PAIRS.fieldNames())
-    return (
-        pairs.select("run", hashed.alias("hash"))
-        .groupBy("run")
-        .agg(
-            F.count("*").alias("rows"),
-            F.bit_xor("hash").alias("hash_xor"),
-            # Half of the bits: so many fit that no table on a disk can overflow.
-            F.sum(F.shiftrightunsigned("hash", 32)).alias("hash_sum"),
-        )
-        .select("run", *COLUMNS)
-        .orderBy("run")
-    )
-
 
 LOST = "lost"
 TWICE = "delivered twice"
@@ -48,6 +27,8 @@ UNORDERED = "out of order"
 FAULTS = (LOST, TWICE, UNASKED, UNORDERED)
 SHOWN = 5
 _KEY = PAIRS.fieldNames()
+FINGERPRINT = ("rows", "hash_xor", "hash_sum")
+"""What a fingerprint consists of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +98,23 @@ def out_of_order(deliveries: DataFrame) -> DataFrame:
     latest = deliveries.withColumn("latest", F.max("sequence").over(so_far))
     return latest.where(F.col("sequence") < F.col("latest")).select(
         *_KEY, "delivered_ns", F.lit(UNORDERED).alias("fault")
+    )
+
+
+def fingerprints(pairs: DataFrame) -> DataFrame:
+    """Return one row for each `run`: its number of pairs, and the two sums."""
+    hashed = F.xxhash64(*PAIRS.fieldNames())
+    return (
+        pairs.select("run", hashed.alias("hash"))
+        .groupBy("run")
+        .agg(
+            F.count("*").alias("rows"),
+            F.bit_xor("hash").alias("hash_xor"),
+            # Half of the bits: so many fit that no table on a disk can overflow.
+            F.sum(F.shiftrightunsigned("hash", 32)).alias("hash_sum"),
+        )
+        .select("run", *FINGERPRINT)
+        .orderBy("run")
     )
 
 

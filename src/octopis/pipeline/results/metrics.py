@@ -1,114 +1,64 @@
-"""What is measured, from traces of simulated and live runs alike: one row for each run.
+"""What is measured, from traces of simulated and live runs alike, and written as tables.
 
-Times are nanoseconds. Sums are of integers, so that no result depends on how rows were cut.
-
-The stability series: the maximum delay of each 1,000 deliveries, in the order they came.
-
-Numbering millions of rows in one window would be the work of one task. So the rows are numbered
-within each second, and the seconds before are counted and added up.
+Most tables have one row for each run. Times are nanoseconds. Sums are of integers, so that no
+result depends on how rows were cut.
 """
 
-from functools import reduce
+from collections.abc import Collection
 from pathlib import Path
 
-import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from octopis.errors import InvalidConfiguration
-from octopis.pipeline.spark.trace_folder import open_trace, read_trace
-from octopis.trace import Level, RunSummary
+from octopis.files import whole_folder
+from octopis.pipeline.results.check import fingerprints
+from octopis.pipeline.spark.traces import Traces
+from octopis.trace import RunSummary
 
 BLOCK = 1_000
-
-
-def stability_series(delays: DataFrame, block: int = BLOCK) -> DataFrame:
-    """Return `run`, `block`, its deliveries, when the last came, and the longest delay."""
-    seconds = delays.select(
-        "run",
-        F.floor(F.col("delivered_ns") / SECOND_NS).alias("second"),
-        "delivered_ns",
-        "delay_ns",
-    )
-    earlier = Window.partitionBy("run").orderBy("second").rowsBetween(Window.unboundedPreceding, -1)
-    before = (
-        seconds.groupBy("run", "second")
-        .count()
-        .select("run", "second", F.coalesce(F.sum("count").over(earlier), F.lit(0)).alias("before"))
-    )
-    # Rows that are equal in both are equal in everything that the series shows.
-    in_order = Window.partitionBy("run", "second").orderBy("delivered_ns", "delay_ns")
-    numbered = seconds.withColumn("number", F.row_number().over(in_order) - 1).join(
-        F.broadcast(before), ["run", "second"], how="inner"
-    )
-    return (
-        numbered.groupBy("run", F.floor((F.col("before") + F.col("number")) / block).alias("block"))
-        .agg(
-            F.count("*").alias("deliveries"),
-            F.max("delivered_ns").alias("end_ns"),
-            F.max("delay_ns").alias("delay_max_ns"),
-        )
-        .orderBy("run", "block")
-    )
-
-
 SECOND_NS = 1_000_000_000
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
-SUMMARY_COLUMNS = (
-    "scenario",
-    "algorithm",
-    "seed",
-    "source",
-    "state",
-    "brokers",
-    "subscriptions",
-    "notifications",
-    "deliveries",
-    "deliveries_lost",
-    "subscription_ims",
-    "subscription_duplicates",
-    "notification_ims",
-    "sync_ims",
-    "queue_length_max",
-    "begin_ns",
-    "end_ns",
-)
-"""What a run's summary counts exactly, whatever its level."""
+USUAL = ("metrics", "cases", "queues", "stability", "queue_series")
+"""Tables that everybody gets; `fingerprints` is for who asks."""
 
 
-class Traces:
-    """Traces that were opened, each whole and with a name of its own."""
+def write_results(
+    spark: SparkSession, folders: list[Path], out: Path, wanted: Collection[str] = USUAL
+) -> list[dict[str, object]]:
+    """Measure the traces, leave the wanted tables in a new folder, return the rows of metrics."""
+    traces = Traces(spark, folders)
+    rows: list[dict[str, object]] = []
+    with whole_folder(out) as folder:
+        for name, frame in tables_of(spark, traces).items():
+            if name not in wanted:
+                continue
+            table = frame.toArrow()  # small: a row for each run, queue, window or 1,000 deliveries
+            pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
+            pa_csv.write_csv(table, folder / f"{name}.csv")
+            if name == "metrics":
+                rows = table.to_pylist()
+    return rows
 
-    def __init__(self, spark: SparkSession, folders: list[Path]) -> None:
-        self._spark = spark
-        self.summaries: dict[str, RunSummary] = {}
-        self._folders: dict[str, Path] = {}
-        for folder in folders:
-            name = folder.absolute().name
-            if name in self._folders:
-                raise InvalidConfiguration(
-                    f"{self._folders[name]} and {folder} have the same name: rename one"
-                )
-            self.summaries[name] = open_trace(folder)
-            self._folders[name] = folder
 
-    def table(self, table: str) -> DataFrame | None:
-        """Return a table of all runs that have it, with `run` in front; None if none has."""
-        frames = [
-            read_trace(self._spark, self._folders[run], table).select(F.lit(run).alias("run"), "*")
-            for run, summary in self.summaries.items()
-            if table in Level(summary.level).tables
-        ]
-        return reduce(DataFrame.unionByName, frames) if frames else None
-
-    def summary_frame(self) -> DataFrame:
-        """Return one row of facts and counts for each run."""
-        rows = [
-            {"run": run, **{name: getattr(summary, name) for name in SUMMARY_COLUMNS}}
-            for run, summary in self.summaries.items()
-        ]
-        return self._spark.createDataFrame(pa.Table.from_pylist(rows))
+def tables_of(spark: SparkSession, traces: Traces) -> dict[str, DataFrame]:
+    """Return every table of results that the traces can give; none is computed yet."""
+    tables = {
+        "metrics": run_metrics(traces),
+        "cases": case_counts(spark, traces.summaries),
+    }
+    links, queues = traces.table("links"), traces.table("queues")
+    deliveries, publications = traces.table("deliveries"), traces.table("publications")
+    if links is not None:
+        tables["queues"] = queue_metrics(links, traces.summary_frame())
+    if deliveries is not None and publications is not None:
+        tables["fingerprints"] = fingerprints(deliveries)
+        tables["stability"] = stability_series(notification_delays(deliveries, publications))
+    if queues is not None:
+        tables["queue_series"] = queue_series(queues)
+    return tables
 
 
 def run_metrics(traces: Traces) -> DataFrame:
@@ -197,6 +147,40 @@ def delay_metrics(delays: DataFrame) -> DataFrame:
         (F.sum("within") / F.sum("timed")).alias("delivered_within_1s_share"),
         (F.sum("hops_sum") / F.sum("rows")).alias("path_length_mean"),
         F.max("hops_max").alias("path_length_max"),
+    )
+
+
+def stability_series(delays: DataFrame, block: int = BLOCK) -> DataFrame:
+    """Return the longest delay of each block of deliveries, in the order they came, for each run.
+
+    Numbering millions of rows in one window would be the work of one task. So the rows are
+    numbered within each second, and the seconds before are counted and added up.
+    """
+    seconds = delays.select(
+        "run",
+        F.floor(F.col("delivered_ns") / SECOND_NS).alias("second"),
+        "delivered_ns",
+        "delay_ns",
+    )
+    earlier = Window.partitionBy("run").orderBy("second").rowsBetween(Window.unboundedPreceding, -1)
+    before = (
+        seconds.groupBy("run", "second")
+        .count()
+        .select("run", "second", F.coalesce(F.sum("count").over(earlier), F.lit(0)).alias("before"))
+    )
+    # Rows that are equal in both are equal in everything that the series shows.
+    in_order = Window.partitionBy("run", "second").orderBy("delivered_ns", "delay_ns")
+    numbered = seconds.withColumn("number", F.row_number().over(in_order) - 1).join(
+        F.broadcast(before), ["run", "second"], how="inner"
+    )
+    return (
+        numbered.groupBy("run", F.floor((F.col("before") + F.col("number")) / block).alias("block"))
+        .agg(
+            F.count("*").alias("deliveries"),
+            F.max("delivered_ns").alias("end_ns"),
+            F.max("delay_ns").alias("delay_max_ns"),
+        )
+        .orderBy("run", "block")
     )
 
 

@@ -11,7 +11,6 @@ Started again, a sweep does what is not done yet, and tries anew what failed.
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -21,8 +20,8 @@ from pyspark.sql import SparkSession
 
 from octopis.core.routing import Algorithm
 from octopis.errors import InvalidConfiguration, OctopisError, OperationFailed
-from octopis.files import whole_folder, write_json
-from octopis.pipeline.runs.runs import Run, RunTable
+from octopis.files import remove_drafts, whole_folder, write_json
+from octopis.pipeline.runs.run_table import Run, RunTable
 from octopis.pipeline.spark.session import ship
 from octopis.scenario.document import RoutingOptions
 from octopis.scenario.example import write_example
@@ -56,7 +55,7 @@ def sweep(spark: SparkSession, table: RunTable, out: Path) -> list[RunReport]:
     try:
         return _sweep(spark, table, waiting, out)
     finally:
-        _remove_drafts(out)  # a task that is stopped has no time to tidy up
+        remove_drafts(out)  # a task that is stopped has no time to tidy up
 
 
 def _sweep(spark: SparkSession, table: RunTable, waiting: list[Run], out: Path) -> list[RunReport]:
@@ -84,7 +83,7 @@ def prepare(table: RunTable, out: Path) -> list[Run]:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as failure:
         raise InvalidConfiguration(f"cannot write {out}: {failure.strerror}") from failure
-    _remove_drafts(out)
+    remove_drafts(out)
     waiting = []
     for run in table.runs:
         if not (out / run.name / SUMMARY).exists():
@@ -98,11 +97,6 @@ def prepare(table: RunTable, out: Path) -> list[Run]:
                 "remove it, or choose another folder"
             )
     return waiting
-
-
-def _remove_drafts(out: Path) -> None:
-    for draft in [*out.glob(".*.draft"), *(out / SCENARIOS).glob(".*.draft")]:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def scenario_folder(run: Run, out: Path) -> Path:
@@ -130,7 +124,7 @@ def simulate(run: Run, level: Level, out: Path) -> None:
         except OctopisError as failure:
             failed.parent.mkdir(exist_ok=True)
             shutil.copytree(folder, failed)  # a violated law is replayed from here
-            (failed / ERROR).write_bytes(msgspec.json.encode({"error": str(failure)}))
+            write_json(failed / ERROR, {"error": str(failure)})
             raise
 
 
@@ -187,7 +181,7 @@ def _has_scenario(out: Path, run: Run) -> bool:
 def _shared_plan(run: Run) -> ScenarioPlan:
     """Return the plan without its algorithm, which each run sets for itself."""
     assert run.plan is not None
-    return replace(run.plan, routing=RoutingOptions(Algorithm.SNR))
+    return msgspec.structs.replace(run.plan, routing=RoutingOptions(Algorithm.SNR))
 
 
 def _report(

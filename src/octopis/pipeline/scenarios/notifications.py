@@ -8,8 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from octopis.pipeline.schemas import QUOTES
-from octopis.scenario.clients import Clients, attribute_types
-from octopis.scenario.high_rate import FEED, tick_columns
+from octopis.scenario.clients import FEED, Clients, attribute_types, tick_columns
 from octopis.scenario.plan import ScenarioPlan
 from octopis.scenario.publications import NOTIFICATION_COLUMNS
 

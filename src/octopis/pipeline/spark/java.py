@@ -1,8 +1,7 @@
-"""Java for Spark: started with its chatter in a file, and never left behind.
+"""Java for Spark: is there one that Spark can run on, and no process of it is ever left behind.
 
-Ctrl-C ends Java before anything else, also while it starts, and is what the user hears of.
-
-Is there a Java that Spark can run on? One sentence if not.
+It is started with its chatter in a file. Ctrl-C ends it before anything else, also while it starts,
+and is what the user hears of.
 """
 
 import logging
@@ -25,8 +24,11 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from octopis.errors import SparkUnavailable
+from octopis.signals import handled, interrupts_wait
 
+Process = subprocess.Popen[bytes]
 VERSION_MIN = 17
+_STOP_S = 20
 _HOW = "install Java 17 or newer (openjdk-17-jre-headless on Debian) or set JAVA_HOME"
 
 
@@ -37,12 +39,12 @@ def check_java() -> int:
     if command is None:
         raise SparkUnavailable(f"Spark needs Java, and there is none on the PATH: {_HOW}")
     try:
-        told = subprocess.run(  # noqa: S603 - the user's own Java
+        answer = subprocess.run(  # noqa: S603 - the user's own Java
             [command, "-version"], capture_output=True, text=True, check=False, timeout=60
         )
     except (OSError, subprocess.TimeoutExpired) as failure:
         raise SparkUnavailable(f"Spark needs Java, and {command} does not run: {_HOW}") from failure
-    version = java_version(told.stderr + told.stdout)
+    version = java_version(answer.stderr + answer.stdout)
     if version is None:
         raise SparkUnavailable(f"Spark needs Java, and {command} tells no version: {_HOW}")
     if version < VERSION_MIN:
@@ -56,10 +58,6 @@ def java_version(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
-Process = subprocess.Popen[bytes]
-_STOP_S = 20
-
-
 @contextmanager
 def java_gateway(
     wanted: Mapping[str, str], sink: IO[bytes], log: Path
@@ -68,14 +66,16 @@ def java_gateway(
     conf = SparkConf(loadDefaults=False)
     for name, value in wanted.items():
         conf.set(name, value)
-    with _interrupts_wait() as let_them:
+    # PySpark, interrupted while it starts Java, removes the folder where Java wants to say its
+    # port; Java then waits for ever.
+    with interrupts_wait() as let_them_come:
         try:
             gateway: Any = launch_gateway(conf, {"stderr": sink})  # type: ignore[no-untyped-call]
         except PySparkException as failure:
             raise SparkUnavailable(f"Java did not start for Spark: {last_line(log)}") from failure
         process: Process = gateway.proc
         try:
-            let_them()
+            let_them_come()
             SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the only way in
             yield conf, process
         finally:
@@ -89,61 +89,22 @@ def java_gateway(
 
 
 @contextmanager
-def _interrupts_wait() -> Iterator[Callable[[], None]]:
-    """Let Ctrl-C wait until Java is there to be ended; pressed twice, it does not wait.
-
-    PySpark, interrupted while it starts Java, removes the folder where Java wants to say its port;
-    Java then waits for ever. What is given lets interrupts come, and the one that waited.
-    """
-    before = signal.getsignal(signal.SIGINT)
-    heard = threading.Event()
-
-    def remember(*_: object) -> None:
-        if heard.is_set():
-            raise KeyboardInterrupt
-        heard.set()
-
-    def let_them() -> None:
-        _set_ctrl_c(before)
-        if heard.is_set():
-            raise KeyboardInterrupt
-
-    _set_ctrl_c(remember)
-    try:
-        yield let_them
-    finally:
-        _set_ctrl_c(before)
-
-
-@contextmanager
 def java_ends_first(process: Process) -> Iterator[Callable[[], None]]:
     """Let Ctrl-C end Java before anything else.
 
     What is given says so anew, for when PySpark has put a handler of its own in our place.
     """
-    before = signal.getsignal(signal.SIGINT)
     interrupted = threading.Event()
 
     def stop(*_: object) -> None:
         interrupted.set()
         _stop_at_once(process)
 
-    def listen() -> None:
-        _set_ctrl_c(stop)
-
-    listen()
     try:
-        with interrupt_wins(interrupted):
+        with handled(signal.SIGINT, stop) as listen, interrupt_wins(interrupted):
             yield listen
     finally:
-        _set_ctrl_c(before)
         logging.disable(logging.NOTSET)
-
-
-def _set_ctrl_c(handler: Any) -> None:
-    """Say what Ctrl-C does; only the main thread may, and only there does it arrive."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, handler)
 
 
 def _stop_at_once(process: Process) -> None:

@@ -1,14 +1,13 @@
 """The Spark session: local by default, a cluster by one option, and no Java left behind.
 
-Workers run the driver's interpreter. On a cluster the package travels to them as a zip.
-
-Frames that are used more than once, kept by Spark meanwhile.
-
-The installed package as one zip, so that executors need nothing of ours installed.
+Workers run the driver's interpreter. On a cluster the installed package travels to them as a zip,
+so that executors need nothing of ours. Whatever Spark reports comes out as an error of our own
+tree, in one sentence.
 """
 
 import logging
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -20,54 +19,16 @@ from tempfile import TemporaryDirectory
 from typing import TypeVar
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.conf import SparkConf
 from pyspark.core.context import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import octopis
-from octopis.errors import SparkUnavailable
-from octopis.pipeline.spark.failures import plain_errors, sentence
+from octopis.errors import OperationFailed, SparkUnavailable
 from octopis.pipeline.spark.java import check_java, java_ends_first, java_gateway, last_line
-from octopis.pipeline.spark.trace_source import TraceSource
-
-
-@contextmanager
-def cached(frame: DataFrame) -> Iterator[DataFrame]:
-    """Have Spark keep a frame once it is computed, and forget it in the end."""
-    frame.persist()
-    try:
-        yield frame
-    finally:
-        with suppress(Py4JError, PySparkException, OSError):  # a Spark that is gone keeps nothing
-            frame.unpersist()
-
-
-NAME = "octopis.zip"
-
-
-def package_to_ship() -> Path:
-    """Return the zip; it stays until this process ends, for executors that start late."""
-    path = Path(_home().name) / NAME
-    return path if path.exists() else zip_package(path.parent)
-
-
-@cache
-def _home() -> TemporaryDirectory[str]:
-    return TemporaryDirectory(prefix="octopis-package-")
-
-
-def zip_package(folder: Path) -> Path:
-    """Write the package that is running right now into `folder`, and return the zip's path."""
-    root = Path(octopis.__file__).parent
-    target = folder / NAME
-    with ZipFile(target, "w", ZIP_DEFLATED) as archive:
-        for path in sorted(root.rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                archive.write(path, Path(root.name) / path.relative_to(root))
-    return target
-
+from octopis.pipeline.spark.traces import TraceSource
 
 LOCAL = "local[*]"
 REMOTE_VARIABLE = "SPARK_REMOTE"
@@ -88,6 +49,13 @@ SETTINGS = {
     "spark.sql.parquet.compression.codec": "zstd",
 }
 """What every session of ours starts with; Spark's own files and --conf may say more."""
+
+PACKAGE = "octopis.zip"
+
+_OURS = re.compile(r"^octopis\.errors\.\w+: (.+)$", re.MULTILINE)
+_PYTHON = re.compile(r"^((?!java|org|scala)[A-Za-z_][\w.]*(?:Error|Exception): .+)$", re.MULTILINE)
+_CAUSE = re.compile(r"^Caused by: (?:[\w.$]+: )?(.+)$", re.MULTILINE)
+_LENGTH_MAX = 300
 
 
 @contextmanager
@@ -147,6 +115,17 @@ def _is_local(master: str | None) -> bool:
 
 
 @contextmanager
+def cached(frame: DataFrame) -> Iterator[DataFrame]:
+    """Have Spark keep a frame once it is computed, and forget it in the end."""
+    frame.persist()
+    try:
+        yield frame
+    finally:
+        with suppress(Py4JError, PySparkException, OSError):  # a Spark that is gone keeps nothing
+            frame.unpersist()
+
+
+@contextmanager
 def _connect(remote: str) -> Iterator[SparkSession]:
     if find_spec("grpc") is None:
         hint = "Spark Connect needs more: pip install 'octopis[connect]'"
@@ -198,3 +177,51 @@ def _session(conf: SparkConf, master: str, log: Path, listen: Callable[[], None]
         return SparkSession.builder.config(conf=conf).getOrCreate()
     except (PySparkException, Py4JError) as failure:
         raise SparkUnavailable(f"Spark did not start on {master}: {last_line(log)}") from failure
+
+
+def package_to_ship() -> Path:
+    """Return the zip; it stays until this process ends, for executors that start late."""
+    path = Path(_home().name) / PACKAGE
+    return path if path.exists() else zip_package(path.parent)
+
+
+@cache
+def _home() -> TemporaryDirectory[str]:
+    return TemporaryDirectory(prefix="octopis-package-")
+
+
+def zip_package(folder: Path) -> Path:
+    """Write the package that is running right now into `folder`, and return the zip's path."""
+    root = Path(octopis.__file__).parent
+    target = folder / PACKAGE
+    with ZipFile(target, "w", ZIP_DEFLATED) as archive:
+        for path in sorted(root.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                archive.write(path, Path(root.name) / path.relative_to(root))
+    return target
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Raise OperationFailed with the sentence that matters where Spark raises its own errors."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as failure:
+        raise OperationFailed(f"Spark could not finish: {sentence(failure)}") from failure
+
+
+def sentence(failure: Exception) -> str:
+    """Return our own sentence from a worker, or a worker's last, or the deepest cause of Java."""
+    text = str(failure)
+    if isinstance(failure, Py4JJavaError):
+        text = f"{failure.java_exception}\n{text}"
+    ours = _OURS.findall(text)
+    if ours:
+        return str(ours[-1])
+    from_workers = _PYTHON.findall(text) if "Python worker" in text else []
+    if from_workers:
+        return str(from_workers[-1])
+    causes = _CAUSE.findall(text)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    found = str(causes[-1] if causes else (lines or [type(failure).__name__])[0])
+    return found if len(found) <= _LENGTH_MAX else found[:_LENGTH_MAX] + "..."

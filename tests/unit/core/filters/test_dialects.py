@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 
 from octopis.core.filters import DIALECTS, attr, parse_filter, print_filter
@@ -32,3 +35,16 @@ def test_unknown_dialect_is_refused_with_the_nearest():
         assert str(caught.value) == (
             "there is no filter dialect 'padre', only sql and padres; did you mean 'padres'?"
         )
+
+
+def test_lark_is_loaded_with_the_first_text_and_numpy_never():
+    code = """
+import sys
+from octopis.core.filters import Filter, attr, parse_filter, print_filter
+print_filter((attr("a") > 1) & attr("b").startswith("x"))
+assert not {"lark", "numpy"} & set(sys.modules)
+parse_filter("a > 1")
+assert "lark" in sys.modules and "numpy" not in sys.modules
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")

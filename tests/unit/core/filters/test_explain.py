@@ -1,7 +1,6 @@
 import pytest
 
 from octopis.core.filters import FilterExplanation, explain, parse_filter
-from octopis.core.filters.explain import truth_name
 from octopis.core.model import Value
 
 
@@ -76,7 +75,3 @@ def test_result_too_long_to_print_is_described():
     found = explained(f"{text} > 1", a=2**62)
     assert found.truth == "TRUE"
     assert found.reason.endswith("1 against an integer of 15873 bits")
-
-
-def test_truths_have_names():
-    assert list(map(truth_name, (True, False, None))) == ["TRUE", "FALSE", "UNKNOWN"]

@@ -17,6 +17,8 @@ from octopis.core.filters.tree import (
     disjunction,
     is_term,
     terms_of,
+    text_of,
+    to_conjunctions,
 )
 from octopis.errors import InvalidFilter
 
@@ -154,3 +156,39 @@ def test_depth_of_what_is_joined_in_python_is_limited_too():
     assert parse_filter(str(nested(33))) == nested(33)
     with pytest.raises(InvalidFilter, match="the filter is nested deeper than 32"):
         nested(34)
+
+
+def conjunctions_of(text: str, limit: int = 64) -> list[list[str]] | None:
+    parts = to_conjunctions(parse_filter(text).tree, limit)
+    return None if parts is None else [[text_of(term) for term in part] for part in parts]
+
+
+class TestConjunctions:
+    def test_conjunction_is_one_part(self):
+        assert conjunctions_of("a = 1 AND b = 2") == [["a = 1", "b = 2"]]
+        assert conjunctions_of("a = 1") == [["a = 1"]]
+
+    def test_or_under_and_is_multiplied_out(self):
+        assert conjunctions_of("a = 1 AND (b = 2 OR c = 3)") == [
+            ["a = 1", "b = 2"],
+            ["a = 1", "c = 3"],
+        ]
+
+    def test_terms_on_one_attribute_are_joined_in_each_part(self):
+        assert conjunctions_of("a < 5 AND (a > 1 AND b = 1 OR c = 1)") == [
+            ["a < 5", "c = 1"],
+            ["a > 1 AND a < 5", "b = 1"],
+        ]
+
+    def test_true_is_one_empty_part_and_false_is_none(self):
+        assert conjunctions_of("TRUE") == [[]]
+        assert conjunctions_of("FALSE") == []
+
+    def test_past_the_limit_there_are_none(self):
+        at_limit = " AND ".join(f"(a{n} = 1 OR b{n} = 1)" for n in range(6))
+        parts = conjunctions_of(at_limit)
+        assert parts is not None
+        assert len(parts) == 64
+        assert conjunctions_of(f"{at_limit} OR c = 1") is None
+        assert conjunctions_of("a = 1 OR b = 1", limit=1) is None
+        assert conjunctions_of("a = 1 AND b = 1", limit=1) is not None

@@ -109,7 +109,7 @@ def test_answers_are_remembered_within_bounds():
         chosen = tuple(n for n in range(14) if subset >> n & 1)
         if subset % 3 == 0:
             assert index.destinations([{f"a{n}": 1 for n in chosen}]) == [chosen]
-    assert len(index._answers) <= 4096
+    assert len(index._known_answers) <= 4096
 
 
 def test_answer_stays_right_when_destinations_come_later():

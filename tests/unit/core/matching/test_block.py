@@ -1,7 +1,6 @@
 import pytest
 
 from octopis.core.filters import parse_filter
-from octopis.core.filters.tree import truth
 from octopis.core.matching import block as module
 from octopis.core.matching.block import Block
 from octopis.core.matching.layout import Member, slots_of
@@ -68,7 +67,7 @@ def test_residual_slots_are_candidates_until_they_are_evaluated():
     batch: list[Attributes] = [{"a": "xz", "b": 1}, {"a": "z", "b": 1}]
     assert owners(made, batch) == [[0, 1], [1]]
     (slot,) = made.residual
-    assert truth(made.residual[slot], batch[0]) is False
+    assert made.residual[slot].truth(batch[0]) is False
     assert [slots.tolist() for slots in slots_of(made.residual_bits[None])] == [[0], [slot]]
 
 

@@ -6,7 +6,7 @@ from support.network import Network
 from support.overlays import A0, A1, B0, B1, B2, C0, C1, CHAIN, enqueued
 
 WANTED = parse_filter("x = 1")
-IN_CLUSTER_0 = ClusterBitVector.parse("001")
+IN_CLUSTER_0 = ClusterBitVector(0b001)
 
 
 def message(host: BrokerId, identity: str = "s", epoch: int = 0) -> Subscribe:

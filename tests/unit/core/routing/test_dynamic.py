@@ -109,13 +109,13 @@ def test_free_icol_with_the_shortest_queue_carries_and_ties_go_to_the_lowest_clu
 
 def test_pending_clusters_are_served_even_where_no_match_is_known():
     broker = broker_at_b0()
-    arrived = NotificationMessage(ONE, ClusterBitVector.parse("110"))
+    arrived = NotificationMessage(ONE, ClusterBitVector(0b110))
     assert carried(enqueued(broker.messages_arrived(A0, [arrived]))) == {B1: "000", B2: "000"}
 
 
 def test_icol_with_a_match_is_no_target_away_from_the_publishers_host():
     broker = broker_at_b0(B1, B2)
-    arrived = NotificationMessage(ONE, ClusterBitVector.parse("100"))
+    arrived = NotificationMessage(ONE, ClusterBitVector(0b100))
     assert carried(enqueued(broker.messages_arrived(A0, [arrived]))) == {B2: "000"}
     assert broker.messages_arrived(A0, [NotificationMessage(ONE)]) == []
 
@@ -123,14 +123,14 @@ def test_icol_with_a_match_is_no_target_away_from_the_publishers_host():
 def test_pending_cluster_that_still_cannot_be_reached_goes_on_along_the_tree():
     broker = broker_at_b0(C0)
     set_queues(broker, {B2: FULL})
-    arrived = NotificationMessage(ONE, ClusterBitVector.parse("100"))
+    arrived = NotificationMessage(ONE, ClusterBitVector(0b100))
     assert carried(enqueued(broker.messages_arrived(A0, [arrived]))) == {C0: "100"}
 
 
 def test_sender_is_no_way_out_for_pending_clusters():
     broker = broker_at_b0(A0)
     set_queues(broker, {B2: FULL})
-    arrived = NotificationMessage(ONE, ClusterBitVector.parse("100"))
+    arrived = NotificationMessage(ONE, ClusterBitVector(0b100))
     assert carried(enqueued(broker.messages_arrived(A0, [arrived]))) == {B2: "000"}
 
 

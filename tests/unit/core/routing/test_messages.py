@@ -9,6 +9,4 @@ def test_plain_notification_carries_no_clusters_and_no_brokers():
 
 
 def test_copy_shares_the_payload():
-    assert (
-        NotificationMessage(ONE, ClusterBitVector.parse("10")).notification.payload is ONE.payload
-    )
+    assert NotificationMessage(ONE, ClusterBitVector(0b10)).notification.payload is ONE.payload

@@ -12,7 +12,7 @@ BATCH = [{"x": 1}, {"x": 2}]
 
 def entry(identity: str, last_hop: BrokerId | None, wanted: str = "x = 1", epoch: int = 0) -> Entry:
     subscription = Subscription(identity, parse_filter(wanted), epoch)
-    return Entry(subscription, last_hop, ClusterBitVector.parse("1"), last_hop or B0)
+    return Entry(subscription, last_hop, ClusterBitVector(0b1), last_hop or B0)
 
 
 @pytest.fixture(params=[LinearIndex, BitsetIndex])

@@ -159,3 +159,13 @@ def test_unknown_region_is_refused_with_the_regions_where_they_are_few():
         SMALL.broker("z,0")
     with pytest.raises(UnknownVertex, match=r"'z', which is not a vertex$"):
         grow(20, 2).broker("z,0")
+
+
+def test_kinds_are_spelled_as_in_the_paper():
+    assert [kind.value for kind in LinkKind] == ["aCOL", "iCOL"]
+    assert LinkKind("aCOL") is LinkKind.ACOL
+
+
+def test_link_reads_well():
+    link = Link(BrokerId("a", 0), BrokerId("b", 0), LinkKind.ACOL)
+    assert str(link) == "aCOL B(a, 0) - B(b, 0)"

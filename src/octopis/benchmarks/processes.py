@@ -1,0 +1,86 @@
+"""The processes of benchmarks: none of them outlives the one who has started it."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from octopis.errors import OperationFailed
+from octopis.signals import interrupts_wait
+
+_WAIT_S = 10
+
+
+def run_child(command: list[str], what: str) -> bytes:
+    """Run a command and return what it prints; an interrupt ends it, whenever it comes.
+
+    Raises OperationFailed, which says `what` failed, where it ends with another status than 0.
+    """
+    with interrupts_wait() as let_them_come:
+        # An interrupt while the process starts would leave it behind.
+        process = subprocess.Popen(command, stdout=subprocess.PIPE)  # noqa: S603 - our own
+        try:
+            let_them_come()
+            printed, _ = process.communicate()
+        except BaseException:
+            process.kill()
+            process.communicate()
+            raise
+    if process.returncode:
+        raise OperationFailed(f"{what} failed with status {process.returncode}")
+    return printed
+
+
+@contextmanager
+def started_role(role: str, options: dict[str, Any]) -> Iterator["RoleProcess"]:
+    """Run a role of broker_roles.py meanwhile; whatever happens, its process ends."""
+    command = [
+        sys.executable,
+        "-m",
+        "octopis.benchmarks.broker_roles",
+        role,
+        msgspec.json.encode(options).decode(),
+    ]
+    popen = subprocess.Popen(  # noqa: S603 - our own
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield RoleProcess(role, popen)
+    finally:
+        popen.send_signal(signal.SIGTERM)
+        try:
+            popen.wait(_WAIT_S)
+        except subprocess.TimeoutExpired:
+            popen.kill()
+            popen.wait()
+        for pipe in (popen.stdin, popen.stdout):
+            assert pipe is not None
+            pipe.close()
+
+
+class RoleProcess:
+    """A process that speaks in lines of JSON."""
+
+    def __init__(self, role: str, popen: "subprocess.Popen[str]") -> None:
+        self.first: dict[str, Any] = {}
+        self._role = role
+        self._popen = popen
+
+    def hear(self) -> dict[str, Any]:
+        """Return the next line, or raise OperationFailed."""
+        assert self._popen.stdout is not None
+        line = self._popen.stdout.readline()
+        if not line:
+            raise OperationFailed(f"the {self._role} of the benchmark ended too early")
+        found: dict[str, Any] = msgspec.json.decode(line)
+        return found
+
+    def go(self) -> None:
+        """Tell the process to go."""
+        assert self._popen.stdin is not None
+        self._popen.stdin.write("go\n")
+        self._popen.stdin.flush()

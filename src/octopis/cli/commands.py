@@ -1,0 +1,130 @@
+"""Which commands there are, and where: the module of a command is imported when it is called.
+
+So the light commands neither wait for Spark, Arrow and Matplotlib nor need them to be installed,
+and the others say which extra brings what they lack.
+"""
+
+from pkgutil import resolve_name
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperGroup
+
+from octopis.errors import MissingExtra
+
+
+class CommandPlace(NamedTuple):
+    """Where a command or a group of commands is, and what the list of commands says of it."""
+
+    place: str
+    summary: str
+    extra: str = ""
+    """What to install where it lacks anything, if that is more than the extra of what it lacks."""
+
+
+COMMANDS = {
+    "pub": CommandPlace(
+        "octopis.cli.pubsub:pub",
+        "Publish a notification, or many from JSON lines; say how many were accepted.",
+    ),
+    "sub": CommandPlace(
+        "octopis.cli.pubsub:sub",
+        "Subscribe, and print one line of JSON for each notification, until Ctrl-C.",
+    ),
+    "sweep": CommandPlace(
+        "octopis.cli.runs:sweep",
+        "Run a table of simulations, one in each Spark task; started again, go on where it "
+        "stopped.",
+    ),
+    "evaluate": CommandPlace(
+        "octopis.cli.evaluate:evaluate",
+        "Run the paper's experiments under BID, SNR and DNR, and set the results beside the "
+        "paper's.",
+        "all",
+    ),
+    "demo": CommandPlace(
+        "octopis.cli.demo:demo",
+        "Play one scenario through a live overlay with a slow link, under BID, SNR and DNR.",
+        "all",
+    ),
+    "topology": CommandPlace(
+        "octopis.cli.topology:app", "Overlays: list, show, check, plan, draw."
+    ),
+    "filter": CommandPlace(
+        "octopis.cli.filter:app", "Subscriptions: check, explain, covers, convert."
+    ),
+    "route": CommandPlace("octopis.cli.route:app", "Routing: explain a path, show the cases."),
+    "sim": CommandPlace(
+        "octopis.cli.sim:app",
+        "Overlays in virtual time: make an example scenario, run it, replay a violation.",
+    ),
+    "overlay": CommandPlace(
+        "octopis.cli.overlay:app",
+        "Live overlays on this machine: up, status, down, play, config.",
+    ),
+    "broker": CommandPlace(
+        "octopis.cli.overlay:broker_app", "One broker of an overlay, in the foreground."
+    ),
+    "workload": CommandPlace(
+        "octopis.cli.workload:app", "From quotes to scenarios, on Spark: ingest, build, truth."
+    ),
+    "trace": CommandPlace(
+        "octopis.cli.runs:trace_app", "What runs have left behind, on Spark: metrics, check."
+    ),
+    "bench": CommandPlace(
+        "octopis.cli.bench:app",
+        "Measure OctopiS on this machine: matching, routing, simulator, broker, pipeline.",
+    ),
+}
+
+_LIBRARIES = {
+    "pyspark": ("Spark", "pipeline"),
+    "py4j": ("Spark", "pipeline"),
+    "pyarrow": ("Arrow", "pipeline"),
+    "pandas": ("pandas", "pipeline"),
+    "matplotlib": ("Matplotlib", "report"),
+}
+"""What `pip install octopis` leaves out: what people call it, and the extra that brings it."""
+
+
+class Commands(TyperGroup):
+    """The top of the command line: it knows its commands by their lines, and loads one."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the words name, with everything that it needs."""
+        name, command, rest = super().resolve_command(ctx, args)  # raises where there is none
+        return name, command if name is None else load_command(name), rest
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Let `app` list all commands, none of which is loaded yet."""
+    for name, command in COMMANDS.items():
+        app.command(name=name, help=command.summary)(_stand_in)
+
+
+def load_command(name: str) -> Any:
+    """Import a command and return it, ready to be called."""
+    found = resolve_name(COMMANDS[name].place)
+    whole = typer.Typer(rich_markup_mode="rich", add_completion=False)
+    if isinstance(found, typer.Typer):
+        whole.add_typer(found, name=name)
+        group: Any = typer.main.get_command(whole)
+        return group.commands[name]
+    whole.command(name=name)(found)
+    return typer.main.get_command(whole)
+
+
+def missing_extra(failure: ModuleNotFoundError, arguments: list[str]) -> MissingExtra | None:
+    """Return what to say where a command lacks a library of an extra; None for other failures."""
+    library = (failure.name or "").partition(".")[0]
+    if library not in _LIBRARIES:
+        return None
+    known_as, extra = _LIBRARIES[library]
+    words = [word for word in arguments if not word.startswith("-")]
+    command = COMMANDS[words[0]]
+    called = words[: 2 if command.place.endswith("app") else 1]
+    return MissingExtra(" ".join(called), known_as, command.extra or extra)
+
+
+def _stand_in() -> None:
+    raise AssertionError("a command is loaded before it is called")

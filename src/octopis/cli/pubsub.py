@@ -1,0 +1,199 @@
+"""`octopis pub` and `octopis sub`: publish and subscribe from the shell.
+
+What `sub` prints are the JSON lines that `pub --file` reads (see notifications.py).
+"""
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvloop
+
+from octopis.cli import output
+from octopis.cli.filter import DialectOption
+from octopis.cli.notifications import format_line, line_batches, parse_attributes, parse_line
+from octopis.cli.options import StateOption, default_url
+from octopis.client.client import Client
+from octopis.client.publishing import Publication
+from octopis.client.streams import Gap, Notifications
+from octopis.core.filters import Filter, parse_filter
+from octopis.core.model import Value
+from octopis.errors import ConnectionFailed, InvalidConfiguration, InvalidNotification, OctopisError
+
+_SCHEME = "octopis://"
+_PROGRESS_S = 0.5
+_AT_ONCE = 5_000
+"""Notifications of one batch, so that progress is seen."""
+
+
+def pub(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[URL] [NAME=VALUE]...",
+            help="The broker (that of the latest overlay here), and attributes: symbol=IBM "
+            "price=12.5.",
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(help="JSON lines to publish instead, - for standard input."),
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(min=1e-3, help="So many per second; as fast as it goes.")
+    ] = None,
+    payload: Annotated[str, typer.Option(help="Text that goes along, as UTF-8.")] = "",
+    state: StateOption = None,
+) -> None:
+    """Publish a notification, or many from JSON lines; say how many were accepted."""
+    given = list(words or [])
+    url = given.pop(0) if given and given[0].startswith(_SCHEME) else default_url(state)
+    if bool(given) == (file is not None):
+        raise InvalidConfiguration(
+            "say what to publish: attributes such as symbol=IBM price=12.5, or --file"
+        )
+    if file is None:
+        attributes = parse_attributes(given).attributes
+        source = _once(attributes, payload.encode())
+    else:
+        source = _lines(file, payload.encode())
+    publisher = _Publisher(rate)
+    try:
+        uvloop.run(publisher.run(url, source))
+    except (ConnectionFailed, InvalidNotification):
+        # Of the batch that failed, nobody has counted what was accepted.
+        sys.stderr.write(f"octopis: accepted: at least {_counted(publisher.accepted)}\n")
+        raise
+    output.say(f"accepted: {_counted(publisher.accepted)}")
+
+
+_Notifications = list[tuple[dict[str, Value], bytes]]
+_Batch = tuple[_Notifications, OctopisError | None]
+"""Notifications, and what is wrong with the one after them."""
+
+
+class _Publisher:
+    def __init__(self, rate: float | None) -> None:
+        self.accepted = 0
+        self._rate = rate
+        self._due_s = 0.0
+        self._shown_at = time.monotonic()
+
+    async def run(self, url: str, source: AsyncIterator[_Batch]) -> None:
+        async with Client(url, reconnect_s=5.0) as client:
+            self._due_s = time.time()
+            async for batch, fault in source:
+                waiting = batch
+                while waiting:
+                    count, publications = await self._due(waiting)
+                    waiting = waiting[count:]
+                    self.accepted += await client.publish_many(publications)
+                    self._show()
+                if fault is not None:
+                    raise fault
+        self._show(last=True)
+
+    async def _due(self, waiting: _Notifications) -> tuple[int, list[Publication]]:
+        """Return the notifications whose time has come, and how many they are."""
+        if self._rate is None:
+            return _AT_ONCE, list(waiting[:_AT_ONCE])
+        await asyncio.sleep(self._due_s - time.time())
+        due: list[Publication] = []
+        now = time.time()
+        while len(due) < len(waiting) and self._due_s <= now:
+            due.append((*waiting[len(due)], int(self._due_s * 1e9)))
+            self._due_s += 1 / self._rate
+        return len(due), due
+
+    def _show(self, *, last: bool = False) -> None:
+        now = time.monotonic()
+        if sys.stderr.isatty() and (last or now - self._shown_at > _PROGRESS_S):
+            self._shown_at = now
+            sys.stderr.write(f"\raccepted: {self.accepted:,}" + ("\r\033[K" if last else ""))
+            sys.stderr.flush()
+
+
+def _counted(count: int) -> str:
+    return f"{count:,} notification{'s' if count != 1 else ''}"
+
+
+async def _once(attributes: dict[str, Value], payload: bytes) -> AsyncIterator[_Batch]:
+    yield [(attributes, payload)], None
+
+
+async def _lines(path: Path, payload: bytes) -> AsyncIterator[_Batch]:
+    number, where = 0, "standard input" if str(path) == "-" else path
+    async for lines in line_batches(path):
+        batch: _Notifications = []
+        for line in lines:
+            number += 1
+            if not line.strip():
+                continue
+            try:
+                attributes, own = parse_line(line)
+            except InvalidNotification as failure:
+                yield batch, InvalidNotification(f"{where}, line {number}: {failure}")
+                return
+            batch.append((attributes, own or payload))
+        yield batch, None
+
+
+def sub(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[URL] FILTER...",
+            help="The broker (that of the latest overlay here), and what to subscribe to: "
+            "\"price > 50 AND symbol = 'IBM'\"; several filters mean any of them.",
+        ),
+    ],
+    count: Annotated[
+        int | None, typer.Option(min=1, help="Stop after so many notifications.")
+    ] = None,
+    dialect: DialectOption = "sql",
+    state: StateOption = None,
+) -> None:
+    """Subscribe, and print one line of JSON for each notification, until Ctrl-C."""
+    texts = list(words)
+    url = texts.pop(0) if texts[0].startswith(_SCHEME) else default_url(state)
+    if not texts:
+        raise InvalidConfiguration("say what to subscribe to, such as \"symbol = 'IBM'\"")
+    try:
+        uvloop.run(_print(url, [parse_filter(text, dialect) for text in texts], count))
+    except BrokenPipeError:
+        output.be_quiet()
+
+
+async def _print(url: str, filters: list[Filter], count: int | None) -> None:
+    loop, printing = asyncio.get_running_loop(), asyncio.current_task()
+    assert printing is not None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, printing.cancel)
+    try:
+        async with Client(url) as client:
+            stream = client.subscribe(*filters, on_gap=_report)
+            async with stream as notifications:
+                sys.stderr.write(f"octopis: subscribed at {client.broker}\n")
+                await _print_all(notifications, count)
+    except asyncio.CancelledError:
+        sys.stderr.write("octopis: stopped\n")
+
+
+async def _print_all(notifications: Notifications, left: int | None) -> None:
+    async for batch in notifications.batches():
+        shown = batch[:left]
+        sys.stdout.write("".join(map(format_line, shown)))
+        sys.stdout.flush()
+        if left is not None:
+            left -= len(shown)
+            if not left:
+                break
+
+
+def _report(gap: Gap) -> None:
+    sys.stderr.write(f"octopis: notifications may be missing here: {gap.reason}\n")

@@ -1,0 +1,160 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from octopis.errors import InvalidConfiguration
+from octopis.files import (
+    empty_folder,
+    is_draft,
+    pretty_json,
+    remove_drafts,
+    whole_file,
+    whole_folder,
+    write_json,
+)
+
+
+def test_folder_appears_when_all_went_well(tmp_path: Path):
+    target = tmp_path / "a" / "b"
+    with whole_folder(target) as folder:
+        (folder / "x").write_text("1", encoding="utf-8")
+        assert not target.exists()
+    assert [path.name for path in target.iterdir()] == ["x"]
+    assert [path.name for path in target.parent.iterdir()] == ["b"]
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, ValueError])
+def test_nothing_is_left_when_something_goes_wrong(tmp_path: Path, fault: type[BaseException]):
+    def write() -> None:
+        with whole_folder(tmp_path / "out") as folder:
+            (folder / "half").touch()
+            raise fault
+
+    with pytest.raises(fault):
+        write()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_empty_folder_is_taken_and_a_full_one_is_not(tmp_path: Path):
+    target = tmp_path / "out"
+    target.mkdir()
+    with whole_folder(target) as folder:
+        (folder / "x").touch()
+    with (
+        pytest.raises(InvalidConfiguration, match="is not empty: choose another"),
+        whole_folder(target),
+    ):
+        pytest.fail("must not come here")
+    assert (target / "x").exists()
+
+
+def test_path_below_a_file_cannot_be_written(tmp_path: Path):
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(InvalidConfiguration, match=r"cannot write .*Not a directory"),
+        whole_folder(tmp_path / "file" / "out"),
+    ):
+        pytest.fail("must not come here")
+
+
+def test_what_was_there_stays_until_its_successor_is_whole(tmp_path: Path):
+    target = tmp_path / "out"
+    with whole_folder(target) as folder:
+        (folder / "old").touch()
+    with whole_folder(target, lambda _: None) as folder:
+        (folder / "new").touch()
+        assert [path.name for path in target.iterdir()] == ["old"]
+    assert [path.name for path in target.iterdir()] == ["new"]
+
+
+def test_file_appears_when_all_went_well_and_its_folders_with_it(tmp_path: Path):
+    target = tmp_path / "a" / "b.txt"
+    with whole_file(target) as draft:
+        draft.write_text("1", encoding="utf-8")
+        assert not target.exists()
+    assert target.read_text(encoding="utf-8") == "1"
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_file_stays_as_it_was_when_something_goes_wrong(tmp_path: Path):
+    target = tmp_path / "facts.json"
+    write_json(target, {"a": 1})
+
+    def fail() -> None:
+        with whole_file(target) as draft:
+            draft.write_text("half", encoding="utf-8")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert json.loads(target.read_bytes()) == {"a": 1}
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_json_is_for_people_and_takes_what_commands_print():
+    facts = {"path": Path("a/b"), "rate": np.float64(0.5), "count": np.int64(3), "none": []}
+    assert pretty_json(facts).decode() == (
+        '{\n  "path": "a/b",\n  "rate": 0.5,\n  "count": 3,\n  "none": []\n}\n'
+    )
+
+
+def test_drafts_of_a_killed_process_are_known_and_removed(tmp_path: Path):
+    for name in (".x.1.draft", "below/.y.1.draft"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "half").touch()
+    (tmp_path / ".z.json.1.draft").touch()
+    (tmp_path / "mine.draft").touch()
+    assert is_draft(tmp_path / ".x.1.draft")
+    assert not is_draft(tmp_path / "mine.draft")
+    remove_drafts(tmp_path)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["below", "mine.draft"]
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(InvalidConfiguration) as caught:
+        empty_folder(folder)
+    return str(caught.value)
+
+
+def test_folder_is_made_with_its_parents(tmp_path: Path):
+    assert empty_folder(tmp_path / "runs" / "trace") == tmp_path / "runs" / "trace"
+    assert list((tmp_path / "runs" / "trace").iterdir()) == []
+
+
+def test_empty_folder_is_taken(tmp_path: Path):
+    assert empty_folder(tmp_path) == tmp_path
+
+
+@pytest.mark.parametrize("name", ["trace", ".", "run:1:x"])
+def test_path_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
+    monkeypatch.chdir(tmp_path)
+    folder = empty_folder(Path(name))
+    assert str(folder) == str(tmp_path / name)
+    assert folder.is_dir()
+
+
+@pytest.mark.parametrize("name", ["mine.txt", ".hidden"])
+def test_folder_that_holds_something_is_refused_and_left_alone(tmp_path: Path, name: str):
+    (tmp_path / name).write_text("keep me")
+    assert refusal(tmp_path) == f"{tmp_path} is not empty: choose another folder, or remove it"
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_file_is_refused_and_left_alone(tmp_path: Path):
+    path = tmp_path / "mine.txt"
+    path.write_text("keep me")
+    assert refusal(path) == f"{path} is a file: choose another folder, or remove it"
+    assert path.read_text() == "keep me"
+
+
+def test_folder_below_a_file_is_refused(tmp_path: Path):
+    (tmp_path / "mine.txt").touch()
+    folder = tmp_path / "mine.txt" / "trace"
+    assert refusal(folder) == f"cannot write to {folder}: Not a directory"
+
+
+def test_name_that_is_too_long_is_refused(tmp_path: Path):
+    folder = tmp_path / ("x" * 300)
+    assert refusal(folder) == f"cannot write to {folder}: File name too long"
