@@ -70,7 +70,7 @@ def test_publisher_faster_than_a_link_loses_nothing_and_is_slowed_down(slow):
             for broker in live.values():
                 drops = broker.status()["drops"]
                 assert drops == {"links": 0, "links_cut": 0, "clients": 0, "clients_left": 0}
-                assert not broker.congestion.holds
+                assert not broker.backpressure.brokers
 
     run_live(work())
 
@@ -89,13 +89,13 @@ def test_congestion_is_told_to_all_and_subscribers_are_not_disturbed():
                 publishing = asyncio.create_task(
                     writer.publish_many(({"x": n}, PAYLOAD) for n in range(3_000))
                 )
-                await until(lambda: all(each.congestion.brokers == [C] for each in live.values()))
+                await until(lambda: all(each.backpressure.brokers == [C] for each in live.values()))
                 status = await other.status()
-                assert status["congested_brokers"] == ["c,0"]
+                assert status["backpressure"] == ["c,0"]
                 async with other.subscribe("y > 0"):  # only publications wait
                     assert not publishing.done()
                 assert await publishing == 3_000
-                await until(lambda: not any(each.congestion.brokers for each in live.values()))
+                await until(lambda: not any(each.backpressure.brokers for each in live.values()))
 
     run_live(work())
 
@@ -113,12 +113,12 @@ def test_notice_of_a_broker_that_is_gone_is_forgotten():
                 publishing = asyncio.create_task(
                     writer.publish_many(({"x": n}, PAYLOAD) for n in range(3_000))
                 )
-                await until(lambda: live[A].congestion.brokers == [B])
+                await until(lambda: live[A].backpressure.brokers == [B])
                 for task in live[B]._tasks:
                     task.cancel()  # it renews nothing any more, and dials nobody
                 live[B]._server.close()
                 live[A].links[B].connection.abort("cut by the test")
-                await until(lambda: live[A].congestion.brokers == [])
+                await until(lambda: live[A].backpressure.brokers == [])
                 assert await publishing == 3_000
                 assert live[A].core.counters.lost_on_down_links > 0
 
@@ -276,7 +276,7 @@ def test_publishers_do_not_wait_for_ever_for_a_stalled_subscriber(caplog):
                     publishing = asyncio.create_task(
                         client.publish_many({"x": n} for n in range(3_000))
                     )
-                    await until(lambda: live[A].congestion.brokers == [A])
+                    await until(lambda: live[A].backpressure.brokers == [A])
                     assert not publishing.done()
                     assert await publishing == 3_000
                     assert "raw" not in live[A].clients
@@ -353,7 +353,7 @@ def test_with_an_icol_at_a_crawl_dnr_delivers_all_sooner_than_snr():
 def test_publication_whose_fate_is_unknown_raises_connection_lost():
     async def work() -> None:
         async with ready(overlay(line(1))) as live, client_of(live[A]) as client:
-            live[A]._sync = object()  # nothing is accepted
+            live[A].intake.close()  # nothing is accepted
             publishing = asyncio.create_task(client.publish_many([{"x": 1}, {"x": 2}]))
             await until(lambda: live[A].clients[client.id].publications)
             live[A].clients[client.id].connection.abort("cut by the test")

@@ -147,33 +147,6 @@ class OverlayConfiguration(Struct, frozen=True, kw_only=True):
             self.scot.link_kind(source, target)
             check(shape, f"the link from {source} to {target}: shape")
 
-    # Until brokers read them where they are.
-
-    @property
-    def algorithm(self) -> Algorithm:
-        """How notifications are routed."""
-        return self.routing.algorithm
-
-    @property
-    def congestion_threshold(self) -> float:
-        """The paper's tau."""
-        return self.routing.congestion_threshold
-
-    @property
-    def window_ms(self) -> float:
-        """The paper's t_w."""
-        return self.routing.window_ms
-
-    @property
-    def link_policy(self) -> LinkPolicy:
-        """What happens at the bound of a link's queue."""
-        return self.queues.policy
-
-    @property
-    def client_policy(self) -> ClientPolicy:
-        """What happens when a subscriber is too slow."""
-        return self.client_queues.policy
-
     def address(self, broker: BrokerId) -> Address:
         """Return where a broker listens, or raise InvalidConfiguration."""
         address = self.addresses.get(broker, Address())

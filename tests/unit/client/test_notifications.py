@@ -14,16 +14,16 @@ class Home:
     """Counts what streams tell their client."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.calls: list[str] = []
 
     async def open_stream(self, _: Notifications) -> None:
-        self.told.append("open")
+        self.calls.append("open")
 
     async def close_stream(self, _: Notifications) -> None:
-        self.told.append("close")
+        self.calls.append("close")
 
     def consumed(self) -> None:
-        self.told.append("consumed")
+        self.calls.append("consumed")
 
 
 def stream_of(home: Home, on_gap=None) -> Notifications:
@@ -48,7 +48,7 @@ def test_notifications_come_in_order_with_their_subscriptions():
             assert first.subscriptions == ("me/4",)
             assert second.subscriptions == ("me/5", "me/4")  # 99 is another stream's
             assert stream.oldest is None
-        assert home.told == ["open", "consumed", "consumed", "close"]
+        assert home.calls == ["open", "consumed", "consumed", "close"]
 
     asyncio.run(work())
 

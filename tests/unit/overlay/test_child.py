@@ -1,7 +1,7 @@
 import asyncio
 from pathlib import Path
 
-from octopis.overlay.deployment import address_of, open_doors, planned
+from octopis.overlay.deployment import address_of, open_listeners, planned
 from octopis.overlay.process import Child, ProcessOrder
 from octopis.overlay.settings import NamedOverlay, format_overlay, parse_overlay
 from support.live import run_live, until
@@ -13,16 +13,16 @@ def with_child(tmp_path: Path, work) -> None:
 
     async def whole() -> None:
         overlay = parse_overlay(SMALL, "small")
-        doors = open_doors(planned(overlay.configuration, 0))
-        places = {broker: address_of(door) for broker, door in doors.items()}
+        listeners = open_listeners(planned(overlay.configuration, 0))
+        places = {broker: address_of(listener) for broker, listener in listeners.items()}
         path = tmp_path / "overlay.toml"
         placed = NamedOverlay(overlay.topology, overlay.configuration.at(places))
         path.write_text(format_overlay(placed), encoding="utf-8")
-        child = Child(0, list(doors), tmp_path / "log")
-        numbers = {broker.short: door.fileno() for broker, door in doors.items()}
-        await child.start(ProcessOrder(str(path), numbers), doors)
-        for door in doors.values():
-            door.close()
+        child = Child(0, list(listeners), tmp_path / "log")
+        numbers = {broker.short: listener.fileno() for broker, listener in listeners.items()}
+        await child.start(ProcessOrder(str(path), numbers), listeners)
+        for listener in listeners.values():
+            listener.close()
         try:
             await work(child)
         finally:

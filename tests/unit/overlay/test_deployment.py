@@ -31,7 +31,7 @@ def test_brokers_on_two_event_loops_or_machines_find_each_other():
         both = overlay(scot, addresses=dict(zip(scot.brokers, places, strict=True)))
         async with running(both, [last]) as one:
             await asyncio.sleep(0.1)
-            assert not one[last].is_ready  # it waits for its neighbour
+            assert not one[last].ready.is_set()  # it waits for its neighbour
             async with running(both, [first]) as other:
                 await one[last].ready.wait()
                 await other[first].ready.wait()

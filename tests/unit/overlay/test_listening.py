@@ -4,7 +4,7 @@ import pytest
 
 from octopis.client.address import Address
 from octopis.errors import InvalidConfiguration, OperationFailed
-from octopis.overlay.deployment import address_of, open_doors, planned
+from octopis.overlay.deployment import address_of, open_listeners, planned
 from support.live import line, overlay
 
 A, B, C = line(3).brokers
@@ -34,23 +34,23 @@ def test_too_few_ports_are_an_error():
         planned(overlay(line(3)), 65_534)
 
 
-def test_doors_are_open_and_known_before_anything_runs():
-    doors = open_doors(planned(overlay(line(3)), 0))
+def test_brokers_listen_at_known_places_before_anything_runs():
+    listeners = open_listeners(planned(overlay(line(3)), 0))
     try:
-        assert len({address_of(door).port for door in doors.values()}) == 3
-        for door in doors.values():
-            socket.create_connection(address_of(door)).close()
+        assert len({address_of(listener).port for listener in listeners.values()}) == 3
+        for listener in listeners.values():
+            socket.create_connection(address_of(listener)).close()
     finally:
-        for door in doors.values():
-            door.close()
+        for listener in listeners.values():
+            listener.close()
 
 
-def test_port_that_is_taken_leaves_no_door_open():
+def test_port_that_is_taken_leaves_no_socket_open():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         place = Address(port=taken.getsockname()[1])
-        free = open_doors({A: Address()})[A]
+        free = open_listeners({A: Address()})[A]
         first = address_of(free)
         free.close()
         with pytest.raises(OperationFailed, match=r"B\(b, 0\) cannot listen.*nothing was started"):
-            open_doors({A: first, B: place})
-        open_doors({A: first})[A].close()
+            open_listeners({A: first, B: place})
+        open_listeners({A: first})[A].close()

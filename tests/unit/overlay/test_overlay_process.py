@@ -4,14 +4,14 @@ from pathlib import Path
 
 import msgspec
 
-from octopis.overlay.deployment import open_doors, planned
+from octopis.overlay.deployment import open_listeners, planned
 from octopis.overlay.process import ProcessOrder
 from octopis.overlay.settings import format_overlay, parse_overlay
 from octopis.trace import Level
 from support.overlay_command import SMALL
 
 
-def started(path: Path, order: ProcessOrder, doors: list[int]) -> "subprocess.Popen[bytes]":
+def started(path: Path, order: ProcessOrder, listeners: list[int]) -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-P", "-m", "octopis.overlay.process"]
     with (path / "log").open("wb") as log:
         return subprocess.Popen(
@@ -19,20 +19,20 @@ def started(path: Path, order: ProcessOrder, doors: list[int]) -> "subprocess.Po
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
-            pass_fds=doors,
+            pass_fds=listeners,
         )
 
 
 def test_process_runs_its_brokers_and_stops_when_its_orders_end(tmp_path: Path):
     overlay = parse_overlay(SMALL, "small")
-    doors = open_doors(planned(overlay.configuration, 0))
+    listeners = open_listeners(planned(overlay.configuration, 0))
     document = tmp_path / "overlay.toml"
     document.write_text(format_overlay(overlay), encoding="utf-8")
-    numbers = {broker.short: door.fileno() for broker, door in doors.items()}
+    numbers = {broker.short: listener.fileno() for broker, listener in listeners.items()}
     order = ProcessOrder(str(document), numbers, str(tmp_path / "trace"), Level.SUMMARY)
     with started(tmp_path, order, list(numbers.values())) as process:
-        for door in doors.values():
-            door.close()
+        for listener in listeners.values():
+            listener.close()
         assert process.stdout is not None
         assert process.stdin is not None
         assert process.stdout.readline() == b"ready\n"

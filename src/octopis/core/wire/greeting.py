@@ -7,8 +7,8 @@ welcome, and anybody else with a refusal before it closes the connection.
 import msgspec
 
 from octopis.core.model import BrokerId
+from octopis.core.wire.control import Refusal
 from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, encode_frame
-from octopis.core.wire.refusals import Refusal
 from octopis.errors import ProtocolError
 
 MAGIC = "octopis"
