@@ -75,7 +75,7 @@ def test_publisher_faster_than_a_link_loses_nothing_and_is_slowed_down(slow):
     run_live(work())
 
 
-def test_congestion_is_told_to_all_and_subscribers_are_not_disturbed():
+def test_backpressure_is_told_to_all_and_subscribers_are_not_disturbed():
     async def work() -> None:
         shapes = {(C, D): Shape(200_000)}
         async with ready(overlay(line(4), queues=SMALL, shapes=shapes)) as live:

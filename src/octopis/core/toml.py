@@ -100,6 +100,12 @@ def _is_within(value: float, kind: Any) -> bool:
     )
 
 
+def described(struct: type[Struct], name: str) -> str:
+    """Return what a field of a struct is declared to mean."""
+    kind = next(field.type for field in msgspec.structs.fields(struct) if field.name == name)
+    return next(meta.description for meta in metas(kind) if meta.description)
+
+
 def _limits(kind: Any) -> tuple[float | None, float | None, float | None, float | None]:
     """Return a declared type's ge, gt, le and lt."""
     for meta in metas(kind):

@@ -97,7 +97,7 @@ class Round:
 
     @property
     def publishers_waited(self) -> bool:
-        """Whether a congestion notice was seen, which lets publishers wait."""
+        """Whether a backpressure notice was seen, which lets publishers wait."""
         return any(each.publishers_wait for each in self.snapshots)
 
     def slowed_queue(self) -> list[tuple[float, int]]:

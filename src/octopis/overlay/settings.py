@@ -45,7 +45,7 @@ from octopis.client.address import Address
 from octopis.core.model import BrokerId
 from octopis.core.model.suggestion import did_you_mean
 from octopis.core.routing.options import RoutingOptions
-from octopis.core.toml import convert, encode_table, encode_text, encode_value, metas, read
+from octopis.core.toml import convert, described, encode_table, encode_text, encode_value, read
 from octopis.core.topology import SCOT, NamedTopology, format_topology
 from octopis.core.topology.document import TopologyDocument, topology_of
 from octopis.errors import InvalidConfiguration, OctopisError
@@ -196,8 +196,9 @@ def _said_where(where: str, make: Callable[..., _Made], *facts: object) -> _Made
 def format_overlay(overlay: NamedOverlay) -> str:
     """Return TOML text that `parse_overlay` reads back as the same overlay."""
     configuration = overlay.configuration
+    insecure = described(OverlayDocument, "insecure")
     tables = [
-        f"insecure = {encode_value(configuration.insecure)}  # true: {_described('insecure')}\n",
+        f"insecure = {encode_value(configuration.insecure)}  # true: {insecure}\n",
         format_topology(overlay.topology),
     ]
     tables += [
@@ -212,11 +213,6 @@ def format_overlay(overlay: NamedOverlay) -> str:
         address = configuration.address(broker)
         tables.append(encode_table(f"brokers.{encode_text(broker.short)}", address._asdict()))
     return "\n".join(tables)
-
-
-def _described(name: str) -> str:
-    kind = next(each.type for each in structs.fields(OverlayDocument) if each.name == name)
-    return next(meta.description for meta in metas(kind) if meta.description)
 
 
 def _as_declared(settings: Struct) -> dict[str, Any]:
