@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -147,6 +148,34 @@ def test_commands_named_in_the_text_exist_with_their_options(page: Path):
         known = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
         used = {word for word in rest if word.startswith("--")} - {"--help"}
         assert used <= known, f"octopis {shlex.join(words)}: {used - known}"
+
+
+def rooms() -> list[str]:
+    """Return the rooms and files that the contributors' page lists, as core/wire/."""
+    page = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+    (listing,) = re.findall(r"```\n(errors.py.*?)```", page, re.DOTALL)
+    found, outer = [], ""
+    for line in listing.splitlines():
+        name = line.split()[0]
+        if line[0] != " ":
+            outer = name
+        found.append(name if name == outer else outer + name)
+    return found
+
+
+def test_rooms_on_the_page_are_those_of_the_tree():
+    source = ROOT / "src" / "octopis"
+    assert [name for name in rooms() if not (source / name).exists()] == []
+    there = {f"{path.parent.relative_to(source)}/" for path in source.rglob("__init__.py")}
+    assert there - {"./"} <= {*rooms()}
+
+
+def test_rooms_on_the_page_stand_in_the_order_of_their_imports():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = reversed(project["tool"]["importlinter"]["contracts"][0]["layers"])
+    in_order = [name for layer in layers for name in re.findall(r"octopis\.(\w+)", layer)]
+    names = [name.rstrip("/").removesuffix(".py") for name in rooms()]
+    assert [name for name in names if "/" not in name] == in_order
 
 
 def test_pages_show_commands_and_code():

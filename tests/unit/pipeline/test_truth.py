@@ -1,14 +1,10 @@
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline.scenarios.truth import FOLDER, true_pairs, write_by_executors, write_truth
+from octopis.pipeline.scenarios.truth import FOLDER, true_pairs, write_truth
 from octopis.scenario.folder import read_scenario
 from support.traces import make_scenario
 
@@ -46,42 +42,3 @@ def test_truth_beside_the_scenario_is_used_and_must_be_its_own(spark: SparkSessi
     (other.folder / FOLDER / "truth.json").unlink()
     with pytest.raises(InvalidConfiguration, match="is not a whole ground truth: remove it"):
         true_pairs(spark, other)
-
-
-SCHEMA = pa.schema([("name", pa.dictionary(pa.int32(), pa.string())), ("id", pa.int64())])
-
-
-def doubled(batches):
-    for batch in batches:
-        ids = pc.multiply(batch.column("id"), 2)
-        names = ids.cast(pa.string()).dictionary_encode()
-        yield pa.RecordBatch.from_arrays([names, ids], schema=SCHEMA)
-
-
-def test_executors_write_what_they_make(spark: SparkSession, tmp_path: Path):
-    out = tmp_path / "t.parquet"
-    assert write_by_executors(spark.range(0, 100, 1, 3), out, SCHEMA, doubled) == 100
-    assert len(list(out.iterdir())) == 3
-    assert sorted(pq.read_table(out).column("id").to_pylist()) == list(range(0, 200, 2))
-    frame = spark.read.schema("name string, id long").parquet(str(out))
-    assert frame.where("name <> cast(id as string)").count() == 0
-    assert frame.count() == 100
-
-
-def test_file_of_a_task_that_was_given_up_does_not_stay(spark: SparkSession, tmp_path: Path):
-    out = tmp_path / "t.parquet"
-
-    def also_strays(batches):
-        (out / "part-00000-999.parquet").write_bytes(b"half")
-        yield from doubled(batches)
-
-    write_by_executors(spark.range(0, 10, 1, 2), out, SCHEMA, also_strays)
-    assert pq.read_table(out).num_rows == 10
-
-
-def test_failure_is_not_taken_for_an_empty_table(spark: SparkSession, tmp_path: Path):
-    def fail(_batches):
-        raise ValueError("no")
-
-    with pytest.raises(PySparkException):
-        write_by_executors(spark.range(3), tmp_path / "t.parquet", SCHEMA, fail)
