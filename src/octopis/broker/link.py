@@ -47,7 +47,7 @@ class NeighbourLink:
         self._core = broker.core
         self._effects = broker.effects
         self._backpressure = broker.backpressure
-        self._log = broker.recorder.link_log(neighbour)
+        self._queue_log = broker.recorder.link_log(neighbour)
         self._policy = overlay.queues.policy
         self.queue = OutputQueue(overlay.queues, partial(self._backpressure.output_changed, self))
         self._loop = asyncio.get_running_loop()
@@ -110,8 +110,8 @@ class NeighbourLink:
             thrown,
         )
         self._effects.forget(self)
-        if self._log is not None:
-            self._log.went_down(time.time_ns())
+        if self._queue_log is not None:
+            self._queue_log.went_down(time.time_ns())
         self._core.link_down(self.neighbour)
 
     # What comes
@@ -163,8 +163,8 @@ class NeighbourLink:
 
     def enqueue(self, messages: list[Message], reasons: list[Reason]) -> None:
         """Put messages on the queue; `pump` then lets them go."""
-        if self._log is not None:
-            self._log.enqueued(messages, reasons, time.time_ns())
+        if self._queue_log is not None:
+            self._queue_log.enqueued(messages, reasons, time.time_ns())
         queue = self.queue
         queue.put([encode_message(message) for message in messages])
         if queue.has_backpressure and queue.is_over_bound:
@@ -192,8 +192,8 @@ class NeighbourLink:
 
     def _take(self, bytes_max: float) -> bytes:
         batch = self.queue.take(bytes_max)
-        if self._log is not None:
-            self._log.left(len(batch), time.time_ns())
+        if self._queue_log is not None:
+            self._queue_log.left(len(batch), time.time_ns())
         self._core.messages_left(self.neighbour, len(batch), time.monotonic_ns())
         return b"".join(frames_of(batch))
 
@@ -214,8 +214,8 @@ class NeighbourLink:
         else:
             dropped = self.queue.drop_newest()
         self.dropped += dropped
-        if self._log is not None:
-            self._log.lost(dropped, time.time_ns())
+        if self._queue_log is not None:
+            self._queue_log.lost(dropped, time.time_ns())
         self._core.messages_dropped(self.neighbour, dropped, time.monotonic_ns())
         if self._policy is LinkPolicy.DISCONNECT and self.connection is not None:
             self.connection.close(f"the queue to {self.neighbour} is over its bound")

@@ -71,7 +71,7 @@ class ClientSession:
         self.undelivered = 0
         self._broker = broker
         self._intake = broker.intake
-        self._log = broker.recorder.client_log()
+        self._queue_log = broker.recorder.client_log()
         self._limits = broker.overlay.limits
         bounds = broker.overlay.client_queues
         self._policy = bounds.policy
@@ -157,8 +157,8 @@ class ClientSession:
         if self.connection.is_closing:
             self.undelivered += 1
             return
-        if self._log is not None:
-            self._log.queued(notification, subscriptions)
+        if self._queue_log is not None:
+            self._queue_log.queued(notification, subscriptions)
         numbers = list(map(self.numbers.__getitem__, subscriptions))
         self._fresh.append((FrameKind.DELIVER, encode_delivery(numbers, notification.encoded)))
 
@@ -191,8 +191,8 @@ class ClientSession:
             batch = queue.take(WRITE_BYTES, credit)
             self.delivered += len(batch)
             self._sent += len(batch)
-            if self._log is not None:
-                self._log.left(len(batch))
+            if self._queue_log is not None:
+                self._queue_log.left(len(batch))
             connection.write(encode_items(FrameKind.DELIVER, list(map(itemgetter(1), batch))))
 
     def look_after(self, now: float) -> None:
@@ -222,8 +222,8 @@ class ClientSession:
         dropped = self.queue.drop_oldest()
         self.dropped += dropped
         self._dropped_unsaid += dropped
-        if self._log is not None:
-            self._log.dropped(dropped)
+        if self._queue_log is not None:
+            self._queue_log.dropped(dropped)
         self._broker.warnings.say(
             self._loop.time(),
             "slow clients",

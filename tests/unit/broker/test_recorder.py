@@ -24,7 +24,7 @@ def test_broker_without_a_trace_tells_nobody():
             async with client_of(broker) as client, client.subscribe("x > 0") as notifications:
                 await client.publish({"x": 1})
                 assert (await anext(notifications)).attributes == {"x": 1}
-                assert broker.clients[client.id]._log is None
+                assert broker.clients[client.id]._queue_log is None
 
     run_live(work())
 
