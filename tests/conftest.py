@@ -1,6 +1,8 @@
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -14,14 +16,10 @@ Run = Callable[..., tuple[int, str, str]]
 # start, and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-SETTINGS = {
-    "spark.driver.memory": "1g",
-    "spark.sql.shuffle.partitions": "3",
-    # Small frames by the hundred: compiling costs more than it saves.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}
+# For every Spark that tests start, also in commands: what it says is quicker for small frames.
+os.environ["SPARK_CONF_DIR"] = str(Path(__file__).parent / "support" / "spark")
+
+SETTINGS = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "3"}
 
 
 @pytest.fixture

@@ -1,15 +1,23 @@
-"""The whole evaluation on real Spark, very small: exact, resumable, and the same every time."""
+"""The whole evaluation on real Spark, very small: exact, resumable, and the same every time.
+
+Also the real command: Ctrl-C at several moments ends it, leaves no process, and it goes on later.
+"""
 
 import json
+import os
 import shutil
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow.csv as pa_csv
 import pytest
 from pyspark.sql import SparkSession
 
+from octopis.evaluation.folders import REQUEST
 from octopis.evaluation.report import Report
+from octopis.trace import read_summary
+from support.evaluate_command import QUICK, SMALLEST, command
 from support.evaluations import evaluated, evaluation_in, tiny_sizes
 from support.traces import rewrite
 
@@ -32,11 +40,11 @@ def first(
     return out, evaluated(spark, out)
 
 
-def times(out: Path) -> dict[str, int]:
+def times(out: Path, *parts: str) -> dict[str, int]:
     """Return when each file of results was written; a sweep's own report is new every time."""
     return {
         str(path.relative_to(out)): path.stat().st_mtime_ns
-        for part in PARTS
+        for part in parts or PARTS
         for path in (out / part).rglob("*")
         if path.is_file() and path.name != "sweep.json"
     }
@@ -148,3 +156,83 @@ def test_evaluation_from_scratch_is_the_same_to_the_byte_and_a_lost_delivery_is_
     )
     assert "The paper's claims" in printed
     assert "NO</td>" in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def _usual_ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C mean what it usually does: a Spark of other tests may have a say in it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def scenarios(out: Path) -> set[str]:
+    return {path.name for path in (out / "scenarios").glob("[a-z]*")}
+
+
+def draft_in(folder: Path) -> bool:
+    return any(folder.glob(".*.draft"))
+
+
+def assert_tidy(folder: Path) -> None:
+    assert not [path for path in folder.rglob("*") if path.name.endswith(".draft")]
+    assert not list(folder.glob("octopis-*")), "Spark's own folder is gone"
+
+
+@pytest.fixture
+def begun(first: tuple[Path, Report], tmp_path: Path) -> Callable[..., Path]:
+    """Begin an evaluation with some parts of the first one, as if it had been stopped there."""
+
+    def copy(*parts: str) -> Path:
+        out = tmp_path / "out"
+        out.mkdir()
+        shutil.copy(first[0] / REQUEST, out)
+        for part in parts:
+            shutil.copytree(first[0] / part, out / part)
+        return out
+
+    return copy
+
+
+@pytest.mark.usefixtures("_usual_ctrl_c")
+def test_ctrl_c_while_spark_starts_leaves_nothing_but_the_request(tmp_path: Path):
+    with command(QUICK, tmp_path) as running:
+        running.wait_until(lambda: running.has_spark)
+        running.interrupt(os.killpg)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [REQUEST]
+    assert_tidy(tmp_path)
+
+
+@pytest.mark.usefixtures("_usual_ctrl_c")
+def test_ctrl_c_while_a_scenario_is_built_keeps_the_others(
+    begun: Callable[..., Path], tmp_path: Path
+):
+    out = begun("quotes")
+    with command(SMALLEST, tmp_path) as running:
+        running.wait_until(lambda: scenarios(out) and draft_in(out / "scenarios"))
+        running.interrupt(os.kill)  # to the command alone
+    assert_tidy(tmp_path)
+    before, done = times(out, "quotes", "scenarios"), len(scenarios(out))
+
+    with command(SMALLEST, tmp_path) as running:
+        running.wait_until(lambda: len(scenarios(out)) > done)
+        assert f"{done} of 10 done" in running.told, "it begins with what was done before"
+        running.interrupt(os.killpg)  # to all, as a terminal does
+    assert_tidy(tmp_path)
+    assert before.items() <= times(out, "quotes", "scenarios").items()
+
+
+@pytest.mark.usefixtures("_usual_ctrl_c")
+def test_ctrl_c_while_simulations_run_keeps_the_traces_that_are_whole(
+    begun: Callable[..., Path], tmp_path: Path
+):
+    out = begun("quotes", "scenarios", "truth")
+
+    def traces() -> list[Path]:
+        return [path.parent for path in (out / "runs").glob("*/run.json")]
+
+    with command(SMALLEST, tmp_path) as running:
+        running.wait_until(lambda: traces() and draft_in(out / "runs"))
+        running.interrupt(os.killpg)
+    assert_tidy(tmp_path)
+    assert {read_summary(trace).state for trace in traces()} == {"complete"}

@@ -44,6 +44,7 @@ def _start(stack: ExitStack, folder: Path, name: str, kind: str, *options: str) 
         "SPARK_LOCAL_IP": HOST,
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "SPARK_NO_DAEMONIZE": "1",
     }
     # Workers know nothing of where the package under test is.

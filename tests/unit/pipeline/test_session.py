@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from octopis.errors import InvalidConfiguration, OperationFailed, SparkUnavailable
+from octopis.pipeline.ingest.ingest import ingest_synthetic
 from octopis.pipeline.spark import session
 from octopis.pipeline.spark.session import (
     cached,
@@ -23,6 +24,7 @@ from octopis.pipeline.spark.session import (
     task_count,
     zip_package,
 )
+from support.descendants import descendants, still_running
 
 OCTOPIS = Path(sys.executable).with_name("octopis")
 OPEN_TWICE = """
@@ -64,6 +66,7 @@ def test_shipped_value_arrives(spark: SparkSession):
 
 
 def test_sessions_come_one_after_the_other_quietly_and_leave_no_java(tmp_path: Path):
+    # Java would hold the pipes, and this would wait for their end.
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", OPEN_TWICE],
@@ -74,7 +77,6 @@ def test_sessions_come_one_after_the_other_quietly_and_leave_no_java(tmp_path: P
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "3\n3\n", "")
     assert not list(tmp_path.glob("octopis-*"))
-    assert str(tmp_path) not in _running()
 
 
 def test_no_java_is_one_sentence_and_no_traceback(tmp_path: Path):
@@ -100,10 +102,12 @@ def test_server_that_cannot_be_reached_is_one_sentence(monkeypatch: pytest.Monke
         pytest.fail("must not come here")
 
 
-def test_ctrl_c_ends_java_and_leaves_nothing(tmp_path: Path):
-    out = tmp_path / "out"
+def test_ctrl_c_ends_java_and_leaves_nothing(spark: SparkSession, tmp_path: Path):
+    out, quotes = tmp_path / "out", tmp_path / "quotes"
+    ingest_synthetic(spark, 1, 3, quotes)
+    words = ("--quotes", quotes, "--notifications", "20000", "--subscribers", "20")
     process = subprocess.Popen(
-        [OCTOPIS, "workload", "build", "--notifications", "20000", "--out", str(out)],
+        [OCTOPIS, "workload", "build", *words, "--master", "local[1]", "--out", out],
         env={**os.environ, "TMPDIR": str(tmp_path)},
         stderr=subprocess.PIPE,
         text=True,
@@ -112,6 +116,8 @@ def test_ctrl_c_ends_java_and_leaves_nothing(tmp_path: Path):
     try:
         while process.poll() is None and not list(tmp_path.glob(".out.*.draft/publishers.parquet")):
             time.sleep(0.1)
+        below = descendants(process.pid)
+        assert "spark.master=local[1]" in " ".join(below.values())
         os.killpg(process.pid, signal.SIGINT)
         _, told = process.communicate(timeout=60)
     finally:
@@ -119,16 +125,7 @@ def test_ctrl_c_ends_java_and_leaves_nothing(tmp_path: Path):
     assert (process.returncode, told) == (130, "octopis: stopped\n")
     assert not out.exists()
     assert not list(tmp_path.glob(".out.*"))
-    assert str(tmp_path) not in _running()
-
-
-def _running() -> str:
-    return subprocess.run(
-        ["ps", "-eo", "args"],  # noqa: S607 - the system's own
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    assert still_running(below, 10) == {}
 
 
 def test_frame_is_kept_inside_and_forgotten_after(spark: SparkSession):
