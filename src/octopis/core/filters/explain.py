@@ -68,17 +68,16 @@ def _reason(term: Term, attributes: Attributes) -> str:
 
 def _reason_of_comparison(term: ComparisonTerm, attributes: Attributes) -> str:
     names = sorted(term.left.names() | term.right.names())
-    absent = [name for name in names if name not in attributes]
+    absent = [name for name in names if attributes.get(name) is None]
     if absent:
         return f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} absent"
     known = ", ".join(f"{name} is {_shortened(attributes[name])}" for name in names)
+    known += ": " if names else ""
     left, right = term.left.value(attributes), term.right.value(attributes)
     if left is None or right is None:
-        return f"{known}: the arithmetic has no result"
+        return f"{known}the arithmetic has no result"
     sides = f"{_shortened(left)} against {_shortened(right)}"
-    return f"{known}: {sides}" + (
-        ", which do not compare" if term.truth(attributes) is None else ""
-    )
+    return f"{known}{sides}" + (", which do not compare" if term.truth(attributes) is None else "")
 
 
 def _shortened(value: Value) -> str:

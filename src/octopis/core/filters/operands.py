@@ -106,45 +106,65 @@ def literal(value: object) -> Literal:
         whole = value.is_integer() and INTEGER_MIN <= value <= INTEGER_MAX
         return Literal(int(value) if whole else float(value))
     if isinstance(value, int):
-        if not INTEGER_MIN <= value <= INTEGER_MAX:
+        if not _fits(value):
             raise InvalidFilter(f"the integer {_shortened(value)} does not fit in 64 bits")
         return Literal(int(value))
     raise InvalidFilter(f"a value is text, a number or a boolean, not {type(value).__name__}")
 
 
 def arithmetic(operator: str, left: Operand, right: Operand) -> Operand:
-    """Return `left operator right`, calculated at once where both are literals."""
-    for side in (left, right):
-        if isinstance(side, Literal):
-            _check_number(operator, side)
-    if isinstance(left, Literal) and isinstance(right, Literal):
-        result = calculate(operator, left.literal, right.literal)  # type: ignore[arg-type]
-        if result is None:
-            raise InvalidFilter(f"'{left.literal} {operator} {right.literal}' has no result")
-        return literal(result)
-    depth = max(left.depth, right.depth) + 1
-    if depth > DEPTH_MAX:
+    """Return `left operator right`, calculated at once where both are constants.
+
+    What has no result, or an integer past 64 bits, which no literal can say, stays as it was
+    written and is calculated, exactly, when it is compared.
+    """
+    left, right = _number(operator, left), _number(operator, right)
+    made = Arithmetic(operator, left, right, max(left.depth, right.depth) + 1)
+    if made.depth > DEPTH_MAX:
         raise InvalidFilter(f"the arithmetic is deeper than {DEPTH_MAX} operations")
-    return Arithmetic(operator, left, right, depth)
+    if not made.names():
+        result = made.value({})
+        if isinstance(result, float) or (result is not None and _fits(result)):
+            return Literal(result)  # a float stays one, for the next operation
+    if isinstance(left, Literal) or isinstance(right, Literal):
+        sides = (literal(s.literal) if isinstance(s, Literal) else s for s in (left, right))
+        return Arithmetic(operator, *sides, made.depth)
+    return made
 
 
-def _check_number(operator: str, side: Literal) -> None:
-    if not is_number(side.literal):
-        raise InvalidFilter(f"'{operator}' needs numbers, not {side.literal!r}")
-    literal(side.literal)
+def _number(operator: str, side: Operand) -> Operand:
+    """Return a side of `operator`, without a plus before it, or raise InvalidFilter."""
+    if isinstance(side, Literal):
+        if not is_number(side.literal):
+            raise InvalidFilter(f"'{operator}' needs numbers, not {side.literal!r}")
+        literal(side.literal)
+    return without_plus(side)
 
 
 def negative(operand: Operand) -> Operand:
     """Return `-operand`; the sign goes into a literal."""
     if isinstance(operand, Literal) and is_number(operand.literal):
-        return literal(-operand.literal)  # type: ignore[operator]  # a number, as just tested
+        opposite = -operand.literal  # type: ignore[operator]  # a number, as just tested
+        if isinstance(opposite, float) or _fits(opposite):
+            return Literal(opposite)
     return arithmetic("-", Literal(0), operand)
 
 
 def positive(operand: Operand) -> Operand:
-    """Return `+operand`, which is the operand, unless it is a literal other than a number."""
-    if isinstance(operand, Literal):
-        _check_number("+", operand)
+    """Return `+operand`: its value where that is a number, and else nothing.
+
+    Only before an attribute does the sign say something, and there it is kept, as `0 + operand`.
+    """
+    if isinstance(operand, Attribute):
+        return Arithmetic("+", Literal(0), operand, 2)
+    _number("+", operand)
+    return operand
+
+
+def without_plus(operand: Operand) -> Operand:
+    """Return the attribute behind a plus, or `operand` itself where it is something else."""
+    if isinstance(operand, Arithmetic) and operand.operator == "+" and operand.left == Literal(0):
+        return operand.right if isinstance(operand.right, Attribute) else operand
     return operand
 
 
@@ -178,6 +198,10 @@ def _remainder(left: Number, right: Number) -> Number:
     if right == 0:
         raise ZeroDivisionError
     return math.fmod(left, right)
+
+
+def _fits(value: Value) -> bool:
+    return INTEGER_MIN <= value <= INTEGER_MAX  # type: ignore[operator]  # numbers only
 
 
 def _shortened(value: int) -> str:

@@ -3,7 +3,7 @@
 import re
 
 from octopis.core.filters.like import LikePattern, Wildcard
-from octopis.core.filters.operands import Arithmetic, Attribute, Literal, Operand
+from octopis.core.filters.operands import Arithmetic, Attribute, Literal, Operand, without_plus
 from octopis.core.filters.terms import LikeTerm, PresenceTerm, Term, ValueTerm
 from octopis.core.filters.values import Interval, Kind, ValueSet, only, point_of, prefix_end, union
 from octopis.core.model import Value
@@ -65,8 +65,10 @@ def print_operand(operand: Operand) -> str:
         return print_name(operand.name)
     if isinstance(operand, Literal):
         return print_value(operand.literal)
-    if _is_negative(operand):
-        return f"-{_inside(operand.right, ties=2)}"
+    if _is_signed(operand):
+        inner = _inside(operand.right, ties=2)
+        # Two signs never stand together: "--" starts a comment in SQL.
+        return f"{operand.operator}({inner})" if inner[0] in "+-" else operand.operator + inner
     ties = _TIES[operand.operator]
     left, right = _inside(operand.left, ties - 1), _inside(operand.right, ties)
     return f"{left} {operand.operator} {right}"
@@ -75,12 +77,14 @@ def print_operand(operand: Operand) -> str:
 def _inside(operand: Operand, ties: int) -> str:
     """Return the operand, in brackets if it does not tie more closely than `ties`."""
     text = print_operand(operand)
-    if not isinstance(operand, Arithmetic) or _is_negative(operand):
+    if not isinstance(operand, Arithmetic) or _is_signed(operand):
         return text
     return f"({text})" if _TIES[operand.operator] <= ties else text
 
 
-def _is_negative(operand: Arithmetic) -> bool:
+def _is_signed(operand: Arithmetic) -> bool:
+    if operand.operator == "+":  # a sum with 0 may be one, but for an attribute
+        return without_plus(operand) is not operand
     return operand.operator == "-" and operand.left == Literal(0)
 
 

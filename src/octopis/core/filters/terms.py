@@ -17,6 +17,7 @@ from octopis.core.filters.operands import (
     Operand,
     is_number,
     literal,
+    without_plus,
 )
 from octopis.core.filters.values import Kind, ValueSet, kind_of
 from octopis.core.model import Value
@@ -123,11 +124,13 @@ def compare(comparator: str, left: Value, right: Value) -> Truth:
 
 
 def comparison(comparator: str, left: Operand, right: Operand) -> Term | bool:
-    """Return the term for `left comparator right`, or its truth where both are literals."""
+    """Return the term for `left comparator right`, or its truth where that is known already."""
     if isinstance(left, Literal) and not isinstance(right, Literal):
         return comparison(MIRRORED[comparator], right, left)
     if isinstance(right, Literal):
         right = literal(right.literal)
+        if is_number(right.literal):
+            left = without_plus(left)  # a comparison with a number asks for one anyway
         if isinstance(left, Attribute):
             return ValueTerm(left.name, _compared_with(comparator, right.literal))
         if isinstance(left, Literal):
@@ -135,6 +138,10 @@ def comparison(comparator: str, left: Operand, right: Operand) -> Term | bool:
         if not is_number(right.literal):
             # Never TRUE nor FALSE; and as a literal, TRUE would be equal to 1.
             raise InvalidFilter(f"'{comparator}' cannot compare arithmetic with {right.literal!r}")
+    if not left.names() and not right.names():
+        truth = ComparisonTerm(comparator, left, right).truth({})
+        if truth is not None:
+            return truth
     if comparator in (">", ">="):  # one form of the two
         comparator, left, right = MIRRORED[comparator], right, left
     elif comparator in _SYMMETRIC and repr(right) < repr(left):
