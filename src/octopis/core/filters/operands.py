@@ -119,17 +119,18 @@ def arithmetic(operator: str, left: Operand, right: Operand) -> Operand:
     written and is calculated, exactly, when it is compared.
     """
     left, right = _number(operator, left), _number(operator, right)
-    made = Arithmetic(operator, left, right, max(left.depth, right.depth) + 1)
-    if made.depth > DEPTH_MAX:
+    depth = max(left.depth, right.depth) + 1
+    if depth > DEPTH_MAX:
         raise InvalidFilter(f"the arithmetic is deeper than {DEPTH_MAX} operations")
-    if not made.names():
-        result = made.value({})
+    if not left.names() and not right.names():
+        result = Arithmetic(operator, left, right, depth).value({})
         if isinstance(result, float) or (result is not None and _fits(result)):
             return Literal(result)  # a float stays one, for the next operation
-    if isinstance(left, Literal) or isinstance(right, Literal):
-        sides = (literal(s.literal) if isinstance(s, Literal) else s for s in (left, right))
-        return Arithmetic(operator, *sides, made.depth)
-    return made
+    return Arithmetic(operator, _in_one_form(left), _in_one_form(right), depth)
+
+
+def _in_one_form(side: Operand) -> Operand:
+    return literal(side.literal) if isinstance(side, Literal) else side
 
 
 def _number(operator: str, side: Operand) -> Operand:

@@ -125,19 +125,28 @@ def compare(comparator: str, left: Value, right: Value) -> Truth:
 
 def comparison(comparator: str, left: Operand, right: Operand) -> Term | bool:
     """Return the term for `left comparator right`, or its truth where that is known already."""
-    if isinstance(left, Literal) and not isinstance(right, Literal):
-        return comparison(MIRRORED[comparator], right, left)
     if isinstance(right, Literal):
-        right = literal(right.literal)
-        if is_number(right.literal):
-            left = without_plus(left)  # a comparison with a number asks for one anyway
-        if isinstance(left, Attribute):
-            return ValueTerm(left.name, _compared_with(comparator, right.literal))
-        if isinstance(left, Literal):
-            return _truth_of_literals(comparator, literal(left.literal).literal, right.literal)
-        if not is_number(right.literal):
-            # Never TRUE nor FALSE; and as a literal, TRUE would be equal to 1.
-            raise InvalidFilter(f"'{comparator}' cannot compare arithmetic with {right.literal!r}")
+        return _compared_with_literal(comparator, left, literal(right.literal))
+    if isinstance(left, Literal):
+        return _compared_with_literal(MIRRORED[comparator], right, literal(left.literal))
+    return _compared(comparator, left, right)
+
+
+def _compared_with_literal(comparator: str, left: Operand, right: Literal) -> Term | bool:
+    value = right.literal
+    if isinstance(left, Literal):
+        return _truth_of_literals(comparator, literal(left.literal).literal, value)
+    if is_number(value):
+        left = without_plus(left)  # a comparison with a number asks for one anyway
+    if isinstance(left, Attribute):
+        return ValueTerm(left.name, _values(comparator, value))
+    if not is_number(value):
+        # Never TRUE nor FALSE; and as a literal, TRUE would be equal to 1.
+        raise InvalidFilter(f"'{comparator}' cannot compare arithmetic with {value!r}")
+    return _compared(comparator, left, right)
+
+
+def _compared(comparator: str, left: Operand, right: Operand) -> Term | bool:
     if not left.names() and not right.names():
         truth = ComparisonTerm(comparator, left, right).truth({})
         if truth is not None:
@@ -149,7 +158,7 @@ def comparison(comparator: str, left: Operand, right: Operand) -> Term | bool:
     return ComparisonTerm(comparator, left, right)
 
 
-def _compared_with(comparator: str, value: Value) -> ValueSet:
+def _values(comparator: str, value: Value) -> ValueSet:
     if isinstance(value, bool) and comparator not in _SYMMETRIC:
         raise InvalidFilter(f"booleans have no order: '{comparator}' cannot compare them")
     match comparator:
