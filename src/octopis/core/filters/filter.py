@@ -7,9 +7,11 @@ import msgspec
 from octopis.core.filters.operands import Attributes
 from octopis.core.filters.terms import Truth
 from octopis.core.filters.tree import (
+    COST_MAX_US,
     LENGTH_MAX,
     Node,
     conjunction,
+    cost_us,
     disjunction,
     negation,
     text_of,
@@ -32,6 +34,12 @@ class Filter(msgspec.Struct, frozen=True):
         if length > LENGTH_MAX:
             raise InvalidFilter(
                 f"written out in full, the filter has {length} characters, more than {LENGTH_MAX}"
+            )
+        cost = cost_us(self.tree)
+        if cost > COST_MAX_US:
+            raise InvalidFilter(
+                f"a long text could keep the filter's LIKE patterns busy for {cost / 1000:.1f} ms, "
+                f"more than {COST_MAX_US // 1000}: use fewer or shorter ones that start with %"
             )
 
     def matches(self, attributes: Attributes) -> bool:
