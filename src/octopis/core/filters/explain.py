@@ -9,6 +9,7 @@ from octopis.core.filters.terms import ComparisonTerm, LikeTerm, PresenceTerm, T
 from octopis.core.filters.tree import And, Node, Or, text_of
 from octopis.core.filters.values import Kind, kind_of
 from octopis.core.model import Value
+from octopis.core.model.notification import plain_attributes
 
 _NAMES = {True: "TRUE", False: "FALSE", None: "UNKNOWN"}
 
@@ -24,7 +25,7 @@ class FilterExplanation(msgspec.Struct, frozen=True):
 
 def explain(filter_: Filter, attributes: Attributes) -> FilterExplanation:
     """Return why `filter_` does or does not match a notification with these attributes."""
-    return _explained(filter_.tree, attributes)
+    return _explained(filter_.tree, plain_attributes(attributes))
 
 
 def _explained(node: Node, attributes: Attributes) -> FilterExplanation:
@@ -68,7 +69,7 @@ def _reason(term: Term, attributes: Attributes) -> str:
 
 def _reason_of_comparison(term: ComparisonTerm, attributes: Attributes) -> str:
     names = sorted(term.left.names() | term.right.names())
-    absent = [name for name in names if attributes.get(name) is None]
+    absent = [name for name in names if name not in attributes]
     if absent:
         return f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} absent"
     known = ", ".join(f"{name} is {_shortened(attributes[name])}" for name in names)

@@ -16,7 +16,8 @@ from octopis.core.filters.tree import (
     negation,
     text_of,
 )
-from octopis.errors import InvalidFilter
+from octopis.core.model.notification import plain_attributes
+from octopis.errors import InvalidFilter, InvalidNotification
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -43,12 +44,18 @@ class Filter(msgspec.Struct, frozen=True):
             )
 
     def matches(self, attributes: Attributes) -> bool:
-        """Tell whether a notification with these attributes must be delivered."""
-        return self.tree.truth(attributes) is True
+        """Tell whether a notification with these attributes must be delivered.
+
+        An attribute that is None is absent. Raises InvalidNotification for what is no value.
+        """
+        return self.truth(attributes) is True
 
     def truth(self, attributes: Attributes) -> Truth:
         """Return TRUE, FALSE or UNKNOWN (None); only TRUE matches."""
-        return self.tree.truth(attributes)
+        try:
+            return self.tree.truth(attributes)
+        except InvalidNotification:  # it met a value of numpy, of an enumeration, or none
+            return self.tree.truth(plain_attributes(attributes))
 
     def __and__(self, other: "Filter") -> "Filter":
         if not isinstance(other, Filter):

@@ -5,8 +5,14 @@ from collections.abc import Mapping
 
 import msgspec
 
+from octopis.core.filters.values import kind_of
 from octopis.core.model import Value
-from octopis.core.model.notification import INTEGER_MAX, INTEGER_MIN, NAME_LENGTH_MAX
+from octopis.core.model.notification import (
+    INTEGER_MAX,
+    INTEGER_MIN,
+    NAME_LENGTH_MAX,
+    plain_value,
+)
 from octopis.errors import InvalidFilter
 
 Attributes = Mapping[str, Value]
@@ -58,6 +64,9 @@ class Arithmetic(msgspec.Struct, frozen=True):
         """Return the result, None where an operand is not a number or there is no result."""
         left, right = self.left.value(attributes), self.right.value(attributes)
         if not is_number(left) or not is_number(right):
+            for side in (left, right):
+                if side is not None:
+                    kind_of(side)  # is a value at all
             return None
         return calculate(self.operator, left, right)  # type: ignore[arg-type]  # numbers
 
@@ -93,22 +102,23 @@ def checked_text(value: object) -> str:
 def literal(value: object) -> Literal:
     """Return `value` as a literal in its one form, or raise InvalidFilter if it is no value.
 
-    Whole floats become integers, so that 5 and 5.0 are one literal and print as one. Subclasses
-    (numpy's floats, enumerations) become the plain value that they stand for.
+    Whole floats become integers, so that 5 and 5.0 are one literal and print as one. What stands
+    for a plain value (numpy's numbers, enumerations of texts) becomes it.
     """
-    if isinstance(value, bool):
-        return Literal(value)
-    if isinstance(value, str):
-        return Literal(checked_text(value))
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise InvalidFilter(f"{value} is not a number that can be compared")
-        whole = value.is_integer() and INTEGER_MIN <= value <= INTEGER_MAX
-        return Literal(int(value) if whole else float(value))
-    if isinstance(value, int):
-        if not _fits(value):
-            raise InvalidFilter(f"the integer {_shortened(value)} does not fit in 64 bits")
-        return Literal(int(value))
+    plain = plain_value(value)
+    if isinstance(plain, bool):
+        return Literal(plain)
+    if isinstance(plain, str):
+        return Literal(checked_text(plain))
+    if isinstance(plain, float):
+        if not math.isfinite(plain):
+            raise InvalidFilter(f"{plain} is not a number that can be compared")
+        whole = plain.is_integer() and INTEGER_MIN <= plain <= INTEGER_MAX
+        return Literal(int(plain) if whole else plain)
+    if isinstance(plain, int):
+        if not _fits(plain):
+            raise InvalidFilter(f"the integer {_shortened(plain)} does not fit in 64 bits")
+        return Literal(plain)
     raise InvalidFilter(f"a value is text, a number or a boolean, not {type(value).__name__}")
 
 

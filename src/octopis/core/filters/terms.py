@@ -52,7 +52,8 @@ class PresenceTerm(msgspec.Struct, frozen=True, gc=False):
 
     def truth(self, attributes: Attributes) -> Truth:
         """Return whether the term holds."""
-        return (self.attribute in attributes) is self.present
+        # None is absent too, for whoever evaluates what was never published.
+        return (attributes.get(self.attribute) is not None) is self.present
 
     def opposite(self) -> "PresenceTerm":
         """Return the term that is TRUE where this is FALSE."""
@@ -69,9 +70,9 @@ class LikeTerm(msgspec.Struct, frozen=True, gc=False):
     def truth(self, attributes: Attributes) -> Truth:
         """Return whether the term holds."""
         value = attributes.get(self.attribute)
-        if not isinstance(value, str):
+        if value is None or kind_of(value) is not Kind.TEXT:
             return None
-        return self.pattern.matches(value) is not self.negated
+        return self.pattern.matches(value) is not self.negated  # type: ignore[arg-type]  # text
 
     def opposite(self) -> "LikeTerm":
         """Return the term that is TRUE where this is FALSE."""

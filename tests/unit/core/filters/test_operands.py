@@ -24,6 +24,10 @@ class Colour(str, Enum):  # noqa: UP042 - one whose str() is another text
     RED = "red"
 
 
+class Plain(Enum):
+    RED = "red"
+
+
 class Level(IntEnum):
     HIGH = 3
 
@@ -70,6 +74,10 @@ def test_arithmetic_is_exact_or_has_no_result(
         (2.0**63, 2.0**63),
         (-(2.0**63), -(2**63)),
         (np.float64(1.5), 1.5),
+        (np.float32(1.5), 1.5),
+        (np.int64(5), 5),
+        (np.bool_(True), True),
+        (np.str_("x"), "x"),
         (Colour.RED, "red"),
         (Level.HIGH, 3),
         (True, True),
@@ -91,7 +99,10 @@ def test_literal_has_one_plain_form(value: object, found: object):
         ("\ud800", "lone surrogate"),
         (None, "a value is text, a number or a boolean, not NoneType"),
         (b"x", "not bytes"),
-        (np.int64(5), "not int64"),
+        (np.datetime64("2008-03-01"), "not datetime64"),
+        (np.array([1, 2]), "not ndarray"),
+        (np.float32("nan"), "nan is not a number"),
+        (Plain.RED, "not Plain"),
     ],
 )
 def test_what_is_no_value_is_refused(value: object, reason: str):
