@@ -130,6 +130,48 @@ class LikePattern(msgspec.Struct, frozen=True):
             start = place + part.length
         return True
 
+    def includes(self, other: "LikePattern") -> bool:
+        """Tell whether every text that `other` matches is surely matched by this pattern too.
+
+        Bit i of `states` says that the first i places of this pattern are used up, whatever text
+        `other` stands for. A `_` of `other` may be a character that this pattern knows nothing
+        of, and a `%` may be nothing or anything: both get past only where this one does not care.
+        """
+        accepts, any_character, loops, places = _automaton(self.elements)
+        states = 1
+        for element in other.elements:
+            if element is Wildcard.MANY:
+                states &= loops
+            else:
+                for character in (None,) if element is Wildcard.ONE else element:
+                    steps = states & (accepts.get(character, 0) | any_character)
+                    states = steps << 1 | states & loops
+            if not states:
+                return False
+        return bool(states >> places & 1)
+
+
+def _automaton(elements: tuple[Element, ...]) -> tuple[dict[str | None, int], int, int, int]:
+    """Return which places take which character, which take any, and at which any may be left out.
+
+    `_%` is any character, with anything before and after it: so both its places are of the last
+    kind.
+    """
+    accepts: dict[str | None, int] = {}
+    any_character = loops = place = run = 0
+    for element in elements:
+        if element is Wildcard.ONE:
+            any_character |= 1 << place
+            place, run = place + 1, run + 1
+        elif element is Wildcard.MANY:
+            loops |= (1 << run + 1) - 1 << place - run
+        else:
+            for character in element:
+                accepts[character] = accepts.get(character, 0) | 1 << place
+                place += 1
+            run = 0
+    return accepts, any_character, loops, place
+
 
 def pattern_of(elements: list[Element]) -> LikePattern:
     """Return the pattern of `elements` in normal form."""
