@@ -134,8 +134,7 @@ def _is_impossible(part: Conjunction) -> bool:
 def _is_never_true(term: ComparisonTerm) -> bool:
     if term.left == term.right:
         return term.comparator in ("<>", "<")
-    # What reads no attribute and has a truth is no term any more.
-    return not term.left.names() and not term.right.names()
+    return any(not side.names() and side.value({}) is None for side in (term.left, term.right))
 
 
 def _kinds_asked_for(term: Term) -> Iterator[tuple[str, Kind]]:

@@ -57,6 +57,11 @@ def parse_sql(text: str) -> Filter:
     return Filter(_normal(_as_condition(parse_text(_parser(), text), column=1)))
 
 
+def tokens_of(text: str) -> list[Token]:
+    """Return the words, values and signs of a text that `parse_sql` takes."""
+    return list(_parser().lex(text))
+
+
 @cache
 def _parser() -> Lark:
     return Lark.open_from_package(
