@@ -3,6 +3,7 @@
 import pytest
 
 from octopis.core.filters.sql import parse_sql
+from octopis.core.model import Value
 from octopis.errors import InvalidFilter
 
 
@@ -197,3 +198,20 @@ def test_like_with_escape():
     assert wanted.matches({"rate": "25% more"})
     assert not wanted.matches({"rate": "10x"})
     assert not wanted.matches({"rate": "25 more"})
+
+
+@pytest.mark.parametrize(
+    ("text", "attributes"),
+    [
+        ("city < 'M' AND city >= 'L'", {"city": "London"}),
+        ("size IN (1, 2.5, TRUE)", {"size": 2.5}),
+        ("a / 2 = 3.5 AND a % 4 = 3", {"a": 7}),
+        ("a + 1 > 9223372036854775807", {"a": 2**63 - 1}),
+        ("JMSPriority IS NULL", {}),
+        ("my-prop = 3", {"my": 5, "prop": 2}),
+        ("CURRENT_TIMESTAMP = 5", {"CURRENT_TIMESTAMP": 5}),
+    ],
+)
+def test_what_the_page_says_to_those_who_know_jms(text: str, attributes: dict[str, Value]):
+    assert parse_sql(text).matches(attributes)
+    assert parse_sql("NOT price = '5'").truth({"price": 6}) is None
