@@ -64,7 +64,7 @@ def grown(attributes: st.SearchStrategy[Drawn]) -> st.SearchStrategy[Drawn]:
     return (
         st.tuples(sign, attributes, attributes | number)
         | st.tuples(sign, number, attributes)
-        | st.tuples(st.just("negative"), attributes)
+        | st.tuples(st.sampled_from(("negative", "positive")), attributes)
     )
 
 
@@ -122,6 +122,8 @@ def sql(drawn: Drawn) -> str:  # noqa: C901, PLR0911, PLR0912 - a case for each 
             return repr(value)
         case ("negative", inner):
             return f"-({sql(inner)})"
+        case ("positive", inner):
+            return f"+({sql(inner)})"
         case ("compared", comparator, left, right):
             return f"{sql(left)} {comparator} {sql(right)}"
         case ("between", name, (low, high)):
@@ -161,6 +163,8 @@ def python(drawn: Drawn) -> Any:  # noqa: C901, PLR0911, PLR0912 - a case for ea
             return value
         case ("negative", inner):
             return -python(inner)
+        case ("positive", inner):
+            return +python(inner)
         case ("compared", comparator, left, right):
             return COMPARATORS[comparator](python(left), python(right))
         case ("between", name, (low, high)):
@@ -251,6 +255,8 @@ def value_of(drawn: Drawn, attributes: dict[str, Any]) -> Any:
             return int(value) if whole and -(2**63) <= value < 2**63 else value
         case ("negative", inner):
             return calculated("-", 0, value_of(inner, attributes))
+        case ("positive", inner):
+            return calculated("+", 0, value_of(inner, attributes))
         case (sign, left, right):
             return calculated(sign, value_of(left, attributes), value_of(right, attributes))
     raise AssertionError(drawn)
