@@ -73,7 +73,7 @@ def _names_with_dashes(tokens: Sequence["Token"]) -> Iterator[str]:
 
 
 def _is_dash(sign: "Token") -> bool:
-    return sign == "-"
+    return str(sign) == "-"
 
 
 def _read_apart(names: list["Token"]) -> Iterator[str]:

@@ -6,7 +6,7 @@ patterns ('%jeff%' covers 'jeff%'); for others it may say False where the truth 
 """
 
 from collections.abc import Iterator
-from os.path import commonprefix
+from itertools import takewhile
 
 from octopis.core.filters.filter import Filter
 from octopis.core.filters.like import LikePattern, Wildcard, pattern_of
@@ -92,8 +92,8 @@ def _around(interval: Interval) -> LikePattern:
     low, high = interval
     prefix = prefix_of(interval)
     if prefix is None:  # all between two texts starts as both do
-        ends = [str(low[0]), str(high[0])] if low and high else [""]
-        prefix = commonprefix(ends)  # noqa: RUF071 - of texts, not of paths
+        ends = zip(str(low[0]), str(high[0]), strict=False) if low and high else ()
+        prefix = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], ends))
     return pattern_of([prefix, Wildcard.MANY])
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Collection, Mapping
-from datetime import date, time
 from enum import Enum
 from numbers import Number
 from types import NoneType
@@ -113,7 +112,6 @@ def _check_value(own: dict[str, Value], name: str, value: object) -> None:
 _INSTEAD: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (NoneType, "leave it out"),
     ((bytes, bytearray, memoryview), "put it into the payload, or decode it to text"),
-    ((date, time), "send its .isoformat()"),
     (Enum, "send its .value"),
     (Number, "send float(...) of it"),
     (Collection, "send each part as an attribute, or all as payload"),
@@ -126,6 +124,8 @@ def _plain(name: str, value: object) -> Value:
     plain = plain_value(value)
     if type(plain) not in (str, int, float, bool):
         instead = next(words for kinds, words in _INSTEAD if isinstance(value, kinds))
+        if hasattr(value, "isoformat"):  # a date or a time
+            instead = "send its .isoformat()"
         _refuse(name, f"is of type {type(value).__name__}; {instead}")
     return plain  # type: ignore[return-value]  # of these types, as just tested
 
