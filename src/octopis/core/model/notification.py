@@ -37,7 +37,7 @@ class Notification(msgspec.Struct, frozen=True, gc=False):
         1 to 255 characters, and there are at most 64 attributes. What stands for a plain value
         (see `plain_value`) becomes it.
         """
-        if not isinstance(attributes, Mapping):
+        if type(attributes) is not dict and not isinstance(attributes, Mapping):
             raise InvalidNotification(
                 f"attributes are a mapping of names to values, not {type(attributes).__name__}"
             )
