@@ -42,13 +42,14 @@ class Client:
     is never sent again by itself: `publish` raises ConnectionLost then.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - named options of one client
         self,
         address: str,
         *,
         client_id: str | None = None,
         window: int = WINDOW,
         connect_s: float = 5.0,
+        retry_s: float = 0.0,
         reconnect_s: float = 60.0,
     ) -> None:
         self.id = client_id or f"client-{secrets.token_hex(8)}"
@@ -58,6 +59,7 @@ class Client:
         self._addresses = parse_addresses(address)
         self._window = max(1, window)
         self._connect_s = connect_s
+        self._retry_s = retry_s
         self._reconnect_s = reconnect_s
         self._connection: ClientConnection | None = None
         self._connected = asyncio.Event()
@@ -78,8 +80,12 @@ class Client:
         await self.close()
 
     async def open(self) -> None:
-        """Connect, or raise ConnectionFailed."""
-        await self._connect()
+        """Connect, or raise ConnectionFailed.
+
+        All addresses are tried in turn, again and again for `retry_s`: an overlay that is just
+        starting is waited for.
+        """
+        await self._connect_anywhere()
         self._connected.set()
         self._keeper = asyncio.get_running_loop().create_task(self._keep())
         self._keeper.add_done_callback(self._kept)
@@ -220,6 +226,28 @@ class Client:
                 return self._connection
             self._connected.clear()  # `_keep` has not noticed yet
 
+    async def _connect_anywhere(self) -> None:
+        """Make a connection at the first address that has a broker, or raise ConnectionFailed."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._retry_s
+        backoff = Backoff()
+        while True:
+            failures = []
+            for _ in range(len(self._addresses)):
+                try:
+                    await self._connect()
+                except ConnectionFailed as failure:
+                    failures.append(failure)
+                    self._addresses.append(self._addresses.pop(0))
+                else:
+                    return
+            if loop.time() >= deadline:
+                break
+            await asyncio.sleep(min(backoff.next(), max(0.0, deadline - loop.time())))
+        if len(failures) == 1:
+            raise failures[0]
+        raise ConnectionFailed("; ".join(map(str, failures))) from failures[-1]
+
     async def _connect(self) -> None:
         """Make a connection at the first address, or raise ConnectionFailed."""
         address = self._addresses[0]
@@ -312,7 +340,8 @@ def connect(address: str, **options: Any) -> Client:
     """Return a client of the broker at `address`, for `async with`.
 
     `octopis://host:port`; several addresses, separated by commas, are tried in turn. Options
-    are those of Client: `client_id`, `window`, `connect_s`, `reconnect_s`.
+    are those of Client: `client_id`, `window`, `connect_s` (for each try), `retry_s` (how long to
+    wait for an overlay that is starting; not at all by default), `reconnect_s`.
     """
     return Client(address, **options)
 

@@ -1,3 +1,4 @@
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -62,3 +63,27 @@ def test_reader_that_goes_away_is_no_fault(lines: int):
     shell = f"{OCTOPIS} topology show paper | head -n {lines}"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)  # noqa: S607
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("seen", ["typer", "octopis.errors", "rich"])
+def test_ctrl_c_while_the_command_is_being_imported_is_one_line(seen: str):
+    # Python says on standard error which module it has just imported.
+    command = [sys.executable, "-X", "importtime", "-m", "octopis", "topology", "show", "paper"]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if f" {seen}" in line:
+                process.send_signal(signal.SIGINT)
+                break
+        said = [line for line in process.stderr if not line.startswith("import time:")]
+    assert (process.returncode, said) == (130, ["octopis: stopped\n"])
+
+
+def test_package_runs_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "octopis", "--version"], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.startswith("octopis ")
+    assert done.returncode == 0

@@ -1,8 +1,10 @@
 import asyncio
+import socket
 
 import pytest
 
 import octopis
+from octopis.client.address import Address
 from octopis.client.client import Client
 from octopis.core.filters import attr, parse_filter
 from octopis.errors import (
@@ -42,6 +44,39 @@ def test_client_knows_its_broker_and_has_a_name_of_its_own():
         assert client.id != Client("octopis://h").id
 
     with_client(work)
+
+
+def test_client_tries_all_addresses_in_turn_until_one_has_a_broker():
+    async def work(_: Client, broker) -> None:
+        dead = "127.0.0.1:9"
+        async with octopis.connect(f"octopis://{dead},{broker.address}") as client:
+            assert client.broker == HERE
+        with pytest.raises(ConnectionFailed) as failed:
+            await octopis.connect(f"octopis://{dead},127.0.0.1:10").open()
+        for address in (dead, "127.0.0.1:10"):
+            assert f"no broker can be reached at octopis://{address}" in str(failed.value)
+
+    with_client(work)
+
+
+def test_client_waits_for_an_overlay_that_is_starting():
+    async def whole() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        place = overlay(line(1), addresses={HERE: Address("127.0.0.1", port)})
+        waiting = asyncio.create_task(octopis.connect(f"octopis://127.0.0.1:{port}").open())
+        with pytest.raises(ConnectionFailed):
+            await waiting
+        client = octopis.connect(f"octopis://127.0.0.1:{port}", retry_s=30)
+        opening = asyncio.create_task(client.open())
+        await asyncio.sleep(0.2)
+        assert not opening.done()
+        async with ready(place):
+            await asyncio.wait_for(opening, 20)
+            assert client.broker == HERE
+            await client.close()
+
+    run_live(whole())
 
 
 def test_bad_filter_is_refused_at_once_and_costs_nothing():
