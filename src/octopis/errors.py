@@ -215,8 +215,12 @@ class LabelOrderError(InvalidTopology):
         self.label = label
 
 
-class InvalidConfiguration(InvalidInput):
-    """A file or an option that makes no sense."""
+class InvalidConfiguration(InvalidInput, ValueError):
+    """A file or an option that makes no sense.
+
+    Also a ValueError: a struct that refuses its values raises it, and what decodes the struct
+    catches ValueErrors to say where in the document that was.
+    """
 
 
 class InvalidNotification(InvalidInput):

@@ -4,9 +4,9 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from octopis.broker.broker import LiveBroker
 from octopis.client.client import Client
@@ -20,17 +20,16 @@ from octopis.core.wire.client import (
     encode_publish,
     encode_request,
 )
-from octopis.core.wire.control import Goodbye, Notice, encode_control
+from octopis.core.wire.control import Goodbye, Notice, Refusal, encode_control
 from octopis.core.wire.frames import Frame, FrameKind, encode, encode_frame
 from octopis.core.wire.greeting import (
     BrokerHello,
     ClientHello,
     decode_answer,
     encode_hello,
-    overlay_digest,
 )
+from octopis.core.wire.link import overlay_digest
 from octopis.core.wire.published import encode_published
-from octopis.core.wire.refusals import Refusal
 from octopis.errors import InvalidFilter, InvalidNotification
 from support.live import (
     LIMITS,
@@ -188,7 +187,7 @@ CLIENTS = {
     "random bytes": (b"\xff" + os.urandom(50), "a frame of"),
     "a frame over the maximum": (b"\x01\x00\x00\x01\x22", "a frame of 16,777,217 bytes"),
     "a broker's frames": (
-        encode_control(Notice(A0, 10**18, congested=True)),
+        encode_control(Notice(A0, 10**18, holds=True)),
         "a client does not send frames of kind 21",
     ),
     "an unknown kind": (b"\x00\x00\x00\x01\xfe", "a client does not send frames of kind 254"),
@@ -252,11 +251,11 @@ def test_slow_sender_of_a_frame_is_closed():
 def test_more_publications_under_way_than_agreed_closes_the_publisher():
     async def bad(broker: LiveBroker) -> None:
         async with raw_client(broker) as peer:
-            broker._sync = object()  # nothing is taken in while a broker is not ready
+            broker.intake.close()
             one = encode_publish(1, [encode_published({"x": -1}, bytes(700), "raw", 1, 1)])
             await peer.send(one * 2)
             assert "without answer" in goodbye_in(await peer.frames())
-            broker._sync = None
+            broker.intake.open()
 
     with_witness(bad, limits=replace(LIMITS, publish_window=1_000))
 

@@ -1,9 +1,9 @@
 """Cut links heal, killed brokers come back, and clients find their way again."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 import octopis
 from octopis.client.client import Client

@@ -2,12 +2,12 @@
 
 import asyncio
 import time
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from octopis.broker.broker import LiveBroker
-from octopis.broker.settings import ClientPolicy, LinkPolicy, QueueBounds, Shape
+from octopis.broker.settings import ClientPolicy, ClientQueues, LinkPolicy, LinkQueues, Shape
 from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm
 from octopis.core.wire.client import (
@@ -36,7 +36,7 @@ from support.live import (
 )
 
 A, B, C, D = line(4).brokers
-SMALL = QueueBounds(capacity=2_000, high_water=200)
+SMALL = LinkQueues(capacity=2_000, high_water=200)
 PAYLOAD = bytes(200)
 
 
@@ -50,7 +50,7 @@ async def watch_queue(broker: LiveBroker, neighbour: BrokerId, longest: list[int
 @pytest.mark.parametrize("slow", [(A, B), (C, D)], ids=["at the publisher", "further on"])
 def test_publisher_faster_than_a_link_loses_nothing_and_is_slowed_down(slow):
     async def work() -> None:
-        shapes = {slow: Shape(bandwidth=600_000)}
+        shapes = {slow: Shape(600_000)}
         async with ready(overlay(line(4), queues=SMALL, shapes=shapes)) as live:
             longest = [0]
             watching = asyncio.create_task(watch_queue(live[slow[0]], slow[1], longest))
@@ -70,14 +70,14 @@ def test_publisher_faster_than_a_link_loses_nothing_and_is_slowed_down(slow):
             for broker in live.values():
                 drops = broker.status()["drops"]
                 assert drops == {"links": 0, "links_cut": 0, "clients": 0, "clients_left": 0}
-                assert not broker.congestion.holds
+                assert not broker.backpressure.brokers
 
     run_live(work())
 
 
-def test_congestion_is_told_to_all_and_subscribers_are_not_disturbed():
+def test_backpressure_is_told_to_all_and_subscribers_are_not_disturbed():
     async def work() -> None:
-        shapes = {(C, D): Shape(bandwidth=200_000)}
+        shapes = {(C, D): Shape(200_000)}
         async with ready(overlay(line(4), queues=SMALL, shapes=shapes)) as live:
             async with (
                 client_of(live[A]) as writer,
@@ -89,20 +89,20 @@ def test_congestion_is_told_to_all_and_subscribers_are_not_disturbed():
                 publishing = asyncio.create_task(
                     writer.publish_many(({"x": n}, PAYLOAD) for n in range(3_000))
                 )
-                await until(lambda: all(each.congestion.brokers == [C] for each in live.values()))
+                await until(lambda: all(each.backpressure.brokers == [C] for each in live.values()))
                 status = await other.status()
-                assert status["congested_brokers"] == ["c,0"]
+                assert status["backpressure"] == ["c,0"]
                 async with other.subscribe("y > 0"):  # only publications wait
                     assert not publishing.done()
                 assert await publishing == 3_000
-                await until(lambda: not any(each.congestion.brokers for each in live.values()))
+                await until(lambda: not any(each.backpressure.brokers for each in live.values()))
 
     run_live(work())
 
 
 def test_notice_of_a_broker_that_is_gone_is_forgotten():
     async def work() -> None:
-        shapes = {(B, C): Shape(bandwidth=1_000)}
+        shapes = {(B, C): Shape(1_000)}
         async with ready(overlay(line(3), queues=SMALL, shapes=shapes)) as live:
             async with (
                 client_of(live[A]) as writer,
@@ -113,26 +113,26 @@ def test_notice_of_a_broker_that_is_gone_is_forgotten():
                 publishing = asyncio.create_task(
                     writer.publish_many(({"x": n}, PAYLOAD) for n in range(3_000))
                 )
-                await until(lambda: live[A].congestion.brokers == [B])
+                await until(lambda: live[A].backpressure.brokers == [B])
                 for task in live[B]._tasks:
                     task.cancel()  # it renews nothing any more, and dials nobody
                 live[B]._server.close()
                 live[A].links[B].connection.abort("cut by the test")
-                await until(lambda: live[A].congestion.brokers == [])
+                await until(lambda: live[A].backpressure.brokers == [])
                 assert await publishing == 3_000
                 assert live[A].core.counters.lost_on_down_links > 0
 
     run_live(work())
 
 
-BOUND = QueueBounds(capacity=100, high_water=100)
+BOUND = {"capacity": 100, "high_water": 100}
 
 
 @pytest.mark.parametrize("policy", [LinkPolicy.DROP_NEWEST, LinkPolicy.DROP_OLDEST])
 def test_full_link_queue_drops_by_its_policy_and_counts(policy: LinkPolicy, caplog):
     async def work() -> None:
-        shapes = {(A, B): Shape(bandwidth=200_000)}
-        options = {"queues": BOUND, "shapes": shapes, "link_policy": policy}
+        shapes = {(A, B): Shape(200_000)}
+        options = {"queues": LinkQueues(**BOUND, policy=policy), "shapes": shapes}
         async with ready(overlay(line(2), **options)) as live:
             link = live[A].links[B]
             async with (
@@ -159,8 +159,9 @@ def test_full_link_queue_drops_by_its_policy_and_counts(policy: LinkPolicy, capl
 
 def test_full_link_queue_may_cut_the_link_which_comes_back():
     async def work() -> None:
-        shapes = {(A, B): Shape(bandwidth=200_000)}
-        options = {"queues": BOUND, "shapes": shapes, "link_policy": LinkPolicy.DISCONNECT}
+        shapes = {(A, B): Shape(200_000)}
+        queues = LinkQueues(**BOUND, policy=LinkPolicy.DISCONNECT)
+        options = {"queues": queues, "shapes": shapes}
         async with (
             ready(overlay(line(2), **options)) as live,
             client_of(live[A]) as writer,
@@ -187,14 +188,15 @@ async def stall(live: Brokers, peer: RawPeer) -> None:
     await until(lambda: len(live[A].core.table) == 2)
 
 
-CLIENT_BOUNDS = QueueBounds(capacity=500, high_water=100)
+CLIENT_BOUND = {"capacity": 500, "high_water": 100}
+CLIENT_BOUNDS = ClientQueues(**CLIENT_BOUND)
 
 
 def test_stalled_subscriber_loses_its_oldest_and_hears_how_many():
     async def work() -> None:
-        options = {"client_queues": CLIENT_BOUNDS, "client_policy": ClientPolicy.DROP_OLDEST}
+        queues = ClientQueues(**CLIENT_BOUND, policy=ClientPolicy.DROP_OLDEST)
         async with (
-            ready(overlay(line(1), **options)) as live,
+            ready(overlay(line(1), client_queues=queues)) as live,
             client_of(live[A]) as client,
             client.subscribe("x >= 0") as notifications,
             raw_client(live[A]) as peer,
@@ -225,8 +227,8 @@ def test_stalled_subscriber_loses_its_oldest_and_hears_how_many():
 
 def test_stalled_subscriber_may_be_disconnected():
     async def work() -> None:
-        options = {"client_queues": CLIENT_BOUNDS, "client_policy": ClientPolicy.DISCONNECT}
-        async with ready(overlay(line(1), **options)) as live:
+        queues = ClientQueues(**CLIENT_BOUND, policy=ClientPolicy.DISCONNECT)
+        async with ready(overlay(line(1), client_queues=queues)) as live:
             async with client_of(live[A]) as client, raw_client(live[A]) as peer:
                 async with client.subscribe("x < 0"):
                     await stall(live, peer)
@@ -242,7 +244,7 @@ def test_stalled_subscriber_may_be_disconnected():
 
 def test_publishers_wait_for_a_slow_subscriber():
     async def work() -> None:
-        bounds = QueueBounds(capacity=4_000, high_water=100)  # room for what is under way
+        bounds = ClientQueues(capacity=4_000, high_water=100)  # room for what is under way
         async with (
             ready(overlay(line(2), client_queues=bounds)) as live,
             client_of(live[A]) as writer,
@@ -274,7 +276,7 @@ def test_publishers_do_not_wait_for_ever_for_a_stalled_subscriber(caplog):
                     publishing = asyncio.create_task(
                         client.publish_many({"x": n} for n in range(3_000))
                     )
-                    await until(lambda: live[A].congestion.brokers == [A])
+                    await until(lambda: live[A].backpressure.brokers == [A])
                     assert not publishing.done()
                     assert await publishing == 3_000
                     assert "raw" not in live[A].clients
@@ -312,7 +314,7 @@ async def mean_delay_s(algorithm: Algorithm) -> tuple[float, dict[str, int]]:
     """Return the mean delay with an iCOL at a crawl, and the cases of the publisher's host."""
     scot = line(2, 3)
     host, slow = scot.brokers[0], scot.brokers[1]
-    shapes = {(host, slow): Shape(bandwidth=8_000)}
+    shapes = {(host, slow): Shape(8_000)}
     async with ready(overlay(scot, algorithm, shapes=shapes)) as live:
         writer = client_of(live[host])
         readers = [client_of(broker) for broker in live.values()]
@@ -351,7 +353,7 @@ def test_with_an_icol_at_a_crawl_dnr_delivers_all_sooner_than_snr():
 def test_publication_whose_fate_is_unknown_raises_connection_lost():
     async def work() -> None:
         async with ready(overlay(line(1))) as live, client_of(live[A]) as client:
-            live[A]._sync = object()  # nothing is accepted
+            live[A].intake.close()  # nothing is accepted
             publishing = asyncio.create_task(client.publish_many([{"x": 1}, {"x": 2}]))
             await until(lambda: live[A].clients[client.id].publications)
             live[A].clients[client.id].connection.abort("cut by the test")

@@ -15,7 +15,7 @@ from octopis.core.wire.client import (
     UnsubscribeRequest,
     decode_from_client,
     decode_to_client,
-    encode_answer,
+    encode_answers,
     encode_delivery,
     encode_gap,
     encode_publish,
@@ -26,6 +26,7 @@ from octopis.core.wire.control import (
     Notice,
     Ping,
     Pong,
+    Refusal,
     Status,
     StatusRequest,
     decode_control,
@@ -44,7 +45,6 @@ from octopis.core.wire.greeting import (
 )
 from octopis.core.wire.link import LinkDecoder, encode_message, frames_of
 from octopis.core.wire.published import Published, decode_checked
-from octopis.core.wire.refusals import Refusal
 from support.wire_strategies import (
     attributes,
     broker_ids,
@@ -154,7 +154,7 @@ def test_deliveries(sent: list, cuts: list[int]):
 
 @given(st.lists(st.builds(AnswerItem, counts, refusals | st.none()), min_size=1), splits)
 def test_answers(sent: list, cuts: list[int]):
-    data = encode_items(FrameKind.ANSWERS, [encode_answer(each) for each in sent])
+    data = encode_answers(sent)
     (frame,) = frames_from(data + encode_gap(7), cuts)[:1]
     assert decode_to_client(frame) == sent
 

@@ -40,7 +40,10 @@ class Author:
 
     def notification(self) -> Attributes:
         present = self.random.choice((0, 3, 5, 7))
-        return {name: self.value() for name in self.random.sample(NAMES, present)}
+        found: Attributes = {name: self.value() for name in self.random.sample(NAMES, present)}
+        if found and self.random.random() < 0.1:  # given so by hand, it is absent
+            found[self.random.choice(list(found))] = None
+        return found
 
     def condition(self) -> str:
         shape = self.random.random()

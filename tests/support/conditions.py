@@ -7,8 +7,10 @@ Python, and, by `truth_of`, its truth by the book: Kleene's logic on plain Pytho
 import math
 import operator
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import reduce
+from itertools import product
 from typing import Any
 
 from hypothesis import strategies as st
@@ -26,10 +28,26 @@ TEXTS = (
     "", "\0", "a", "a\0", "ab", "aab", "b", "it's", "%", "_", "!", "a AND b", " ", "\u00e9",
     "\ud7ff", "\ud7ffa", "\ue000", "\U0010ffff", "a\U0010ffff", "a\U0010ffffb",
 )  # fmt: skip
-NUMBERS = st.sampled_from(INTEGERS + FLOATS) | st.integers(-9, 9)
-TEXT = st.sampled_from(TEXTS) | st.text("ab%_!'\0", max_size=4)
-VALUES = NUMBERS | TEXT | st.booleans()
-NAME = st.sampled_from(NAMES[:3]) | st.sampled_from(NAMES)
+
+
+def words(alphabet: str, length_max: int) -> list[str]:
+    """Return all words of each length; each length is as many words as any other."""
+    by_length = [list(product(alphabet, repeat=length)) for length in range(length_max + 1)]
+    most = len(by_length[-1])
+    return ["".join(word) for found in by_length for word in found * (most // len(found))]
+
+
+def any_of(*groups: Sequence[Any]) -> st.SearchStrategy[Any]:
+    """Draw from each group equally often, in one choice: that is what drawing costs."""
+    most = max(map(len, groups))
+    return st.sampled_from([each for group in groups for each in [*group] * (most // len(group))])
+
+
+DIGITS, WORDS = range(-9, 10), words("ab%_!'\0", 4)
+NUMBERS = any_of(INTEGERS + FLOATS, DIGITS)
+TEXT = any_of(TEXTS, WORDS)
+VALUES = any_of(INTEGERS + FLOATS, DIGITS, TEXTS, WORDS, (False, True))
+NAME = any_of(NAMES[:3], NAMES)
 NOTIFICATIONS = st.dictionaries(NAME, VALUES, max_size=5)
 COMPARATORS = {
     "=": operator.eq, "<>": operator.ne, "<": operator.lt,
@@ -42,17 +60,17 @@ COMPARATOR = st.sampled_from(tuple(COMPARATORS))
 
 def grown(attributes: st.SearchStrategy[Drawn]) -> st.SearchStrategy[Drawn]:
     sign = st.sampled_from("+-*/%")
-    number = st.tuples(st.just("value"), NUMBERS)
+    number = NUMBERS.map(lambda number: ("value", number))
     return (
         st.tuples(sign, attributes, attributes | number)
         | st.tuples(sign, number, attributes)
-        | st.tuples(st.just("negative"), attributes)
+        | st.tuples(st.sampled_from(("negative", "positive")), attributes)
     )
 
 
-ATTRIBUTE = st.tuples(st.just("attribute"), NAME)
+ATTRIBUTE = NAME.map(lambda name: ("attribute", name))
 OPERAND = st.recursive(ATTRIBUTE, grown, max_leaves=4)
-PATTERN = st.text("ab%_", max_size=6) | st.tuples(TEXT, st.just("%")).map("".join)
+PATTERN = any_of(words("ab%_", 6), [text + "%" for text in TEXTS], [word + "%" for word in WORDS])
 
 
 @st.composite
@@ -104,6 +122,8 @@ def sql(drawn: Drawn) -> str:  # noqa: C901, PLR0911, PLR0912 - a case for each 
             return repr(value)
         case ("negative", inner):
             return f"-({sql(inner)})"
+        case ("positive", inner):
+            return f"+({sql(inner)})"
         case ("compared", comparator, left, right):
             return f"{sql(left)} {comparator} {sql(right)}"
         case ("between", name, (low, high)):
@@ -143,6 +163,8 @@ def python(drawn: Drawn) -> Any:  # noqa: C901, PLR0911, PLR0912 - a case for ea
             return value
         case ("negative", inner):
             return -python(inner)
+        case ("positive", inner):
+            return +python(inner)
         case ("compared", comparator, left, right):
             return COMPARATORS[comparator](python(left), python(right))
         case ("between", name, (low, high)):
@@ -233,6 +255,8 @@ def value_of(drawn: Drawn, attributes: dict[str, Any]) -> Any:
             return int(value) if whole and -(2**63) <= value < 2**63 else value
         case ("negative", inner):
             return calculated("-", 0, value_of(inner, attributes))
+        case ("positive", inner):
+            return calculated("+", 0, value_of(inner, attributes))
         case (sign, left, right):
             return calculated(sign, value_of(left, attributes), value_of(right, attributes))
     raise AssertionError(drawn)

@@ -14,6 +14,7 @@ from octopis.broker.settings import Limits, OverlayConfiguration
 from octopis.client.client import Client, connect
 from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm
+from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import SCOT, AcyclicFactor, ConnectivityFactor
 from octopis.core.wire.frames import Frame, FrameDecoder
 from octopis.core.wire.greeting import ClientHello, encode_hello
@@ -44,10 +45,11 @@ async def until(holds: Callable[[], object], limit_s: float = 20.0) -> None:
 
 
 def overlay(scot: SCOT, algorithm: Algorithm = Algorithm.SNR, **options: Any) -> Any:
-    """Return a configuration with short limits."""
-    return OverlayConfiguration(
-        **{"scot": scot, "algorithm": algorithm, "limits": LIMITS} | options
-    )
+    """Return a configuration with short limits; options are its own, or those of routing."""
+    names = RoutingOptions.__struct_fields__
+    routing = {name: options.pop(name) for name in list(options) if name in names}
+    chosen = {"scot": scot, "routing": RoutingOptions(algorithm, **routing), "limits": LIMITS}
+    return OverlayConfiguration(**chosen | options)
 
 
 @asynccontextmanager

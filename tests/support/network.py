@@ -25,7 +25,7 @@ class Step:
     effects: list[Effect]
     queue_lengths: dict[BrokerId, int] = field(default_factory=dict)
     overloaded: set[BrokerId] = field(default_factory=set)
-    """The broker's links as it saw them: noted only where there is weather."""
+    """The broker's links as it saw them: noted only for DNR, which looks, and where weather is."""
 
 
 class Network(InMemoryOverlay):
@@ -101,6 +101,7 @@ class Network(InMemoryOverlay):
         self.steps.append(step)
         if self._weather is not None:
             self._weather(self, broker)
+        if self._weather is not None and self.algorithm is Algorithm.DNR:
             for link, status in self.brokers[broker].link_status.items():
                 step.queue_lengths[link] = status.queue_length
                 if status.is_overloaded:

@@ -106,7 +106,7 @@ class Shell:
 
     def workers(self) -> list[int]:
         """Return the processes that run brokers."""
-        return [pid for pid in self.processes() if b"overlay_process" in _command_line(pid)]
+        return [pid for pid in self.processes() if b"octopis.overlay.process" in _command_line(pid)]
 
     def is_empty(self) -> bool:
         """Tell whether nothing runs any more."""

@@ -103,10 +103,11 @@ def random_weather(random: Random) -> Callable[[Network, BrokerId], None]:
     def weather(network: Network, broker: BrokerId) -> None:
         status = network.brokers[broker].link_status
         for link in network.scot.neighbours(broker):
-            jam = 0 if random.random() < dryness else random.choice((1, 2, 20))
+            roll = int(300 * random.random())  # one throw for all three: there are millions
+            jam = 0 if random.random() < dryness else (1, 2, 20)[roll % 3]
             waiting = len(network.queues.get((broker, link), ()))
             status[link].queue_length = waiting + jam
-            status[link].finish_window(random.randint(0, 9), random.randint(0, 9))
+            status[link].finish_window(roll // 3 % 10, roll // 30)
 
     return weather
 
@@ -138,8 +139,9 @@ def play(
         network.publish(publication.broker, publication.notification)
         step_at_random(network, random, batch_max)
     # A copy goes to a broker once under SNR and DNR, and once for each host under BID.
-    copies = len(scenario.scot.brokers) * max(1, len(scenario.subscribers))
-    network.settle(random, len(scenario.publications) * copies + 1, batch_max)
+    hosts = max(1, len(scenario.subscribers)) if algorithm is Algorithm.BID else 1
+    copies = len(scenario.publications) * len(scenario.scot.brokers) * hosts
+    network.settle(random, copies + 1, batch_max)
     return network
 
 

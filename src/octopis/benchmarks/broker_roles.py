@@ -19,6 +19,7 @@ import octopis
 from octopis.broker.settings import OverlayConfiguration
 from octopis.client.address import Address
 from octopis.core.routing import Algorithm
+from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import SCOT, AcyclicFactor, ConnectivityFactor, from_catalogue
 from octopis.errors import OperationFailed
 from octopis.overlay.deployment import run
@@ -43,7 +44,7 @@ def brokers(options: dict[str, Any]) -> None:
     ports = dict(zip(scot.brokers, options["ports"], strict=True))
     overlay = OverlayConfiguration(
         scot=scot,
-        algorithm=Algorithm(options["algorithm"]),
+        routing=RoutingOptions(Algorithm(options["algorithm"])),
         addresses={broker: Address(port=port) for broker, port in ports.items()},
     )
     chosen = [scot.brokers[number] for number in options["brokers"]]

@@ -1,38 +1,34 @@
-"""A broker's own congestion, and what it hears of that of others.
+"""Backpressure: publications wait everywhere while a queue anywhere is past its high-water mark.
 
-A queue past its high-water mark makes its broker congested. The broker says so to its neighbours,
-they pass it on, and publications wait everywhere until no broker is congested any more.
-
-Congestion notices: which brokers are congested, as far as this one has heard.
-
-A notice names its broker and carries a number that rises, so that it goes round the overlay once
-and old news never replaces newer. While a broker is congested it renews its notice; one that was
-not renewed for three times that long is forgotten, as its broker is gone or cannot be reached.
-Time comes in as an argument.
+The broker whose queue it is says so to its neighbours by a notice, and they pass it on. A notice
+names its broker and carries a number that rises, so that it goes round the overlay once and old
+news never replaces newer. While it holds, its broker renews it; one that was not renewed for three
+times that long is forgotten, as its broker is gone or cannot be reached.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
-from octopis.broker.link import NeighbourLink
 from octopis.broker.settings import OverlayConfiguration
 from octopis.core.model import BrokerId
 from octopis.core.wire.control import Notice
 
 _RENEWALS_MISSED_MAX = 3
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _Heard:
     number: int
-    congested: bool
+    holds: bool
     at: float
 
 
 class Notices:
-    """All brokers' notices, the own one among them.
+    """All brokers' notices, the own one among them. Time comes in as an argument.
 
     `first_number` must be above every number that this broker has used before a restart.
     """
@@ -44,32 +40,27 @@ class Notices:
         self._heard: dict[BrokerId, _Heard] = {}
 
     @property
-    def congested(self) -> list[BrokerId]:
+    def brokers(self) -> list[BrokerId]:
         """The brokers whose notices hold."""
-        return [broker for broker, heard in self._heard.items() if heard.congested]
+        return [broker for broker, heard in self._heard.items() if heard.holds]
 
-    @property
-    def is_congested(self) -> bool:
-        """Whether any notice holds, so that publishers have to wait."""
-        return any(heard.congested for heard in self._heard.values())
-
-    def own(self, *, congested: bool, now: float) -> Notice | None:
-        """Say whether the own queues are congested; return the notice to send, if there is news."""
+    def own(self, *, holds: bool, now: float) -> Notice | None:
+        """Say whether the own queues are past their mark; return the notice to send, if any."""
         known = self._heard.get(self._broker)
-        was_congested = known is not None and known.congested
+        did_hold = known is not None and known.holds
         renewed = known is not None and now - known.at < self._renewal_s
-        if congested == was_congested and (renewed or not congested):
+        if holds == did_hold and (renewed or not holds):
             return None
         self._number += 1
-        self._heard[self._broker] = _Heard(self._number, congested, now)
-        return Notice(self._broker, self._number, congested)
+        self._heard[self._broker] = _Heard(self._number, holds, now)
+        return Notice(self._broker, self._number, holds)
 
     def heard(self, notice: Notice, now: float) -> bool:
         """Take a notice in, and say whether it is news that must be passed on."""
         known = self._heard.get(notice.broker)
         if notice.broker == self._broker or (known is not None and known.number >= notice.number):
             return False
-        self._heard[notice.broker] = _Heard(notice.number, notice.congested, now)
+        self._heard[notice.broker] = _Heard(notice.number, notice.holds, now)
         return True
 
     def expire(self, now: float) -> list[BrokerId]:
@@ -78,32 +69,32 @@ class Notices:
         gone = [
             broker
             for broker, heard in self._heard.items()
-            if heard.congested and broker != self._broker and now - heard.at > limit
+            if heard.holds and broker != self._broker and now - heard.at > limit
         ]
         for broker in gone:
-            self._heard[broker].congested = False
+            self._heard[broker].holds = False
         return gone
 
     def holding(self) -> list[Notice]:
         """Return the notices that hold, for a neighbour whose link has come up."""
-        return [
-            Notice(broker, heard.number, congested=True)
-            for broker, heard in self._heard.items()
-            if heard.congested
-        ]
+        return [Notice(broker, self._heard[broker].number, holds=True) for broker in self.brokers]
 
 
-_log = logging.getLogger(__name__)
+class NoticeOutput(Protocol):
+    """A link, as far as notices go."""
+
+    def control(self, message: Notice) -> None:
+        """Send a notice past the queue."""
 
 
-class Congestion:
+class Backpressure:
     """Notices in and out. `changed` is called when publications may have to wait, or no more."""
 
     def __init__(
         self,
         broker: BrokerId,
         overlay: OverlayConfiguration,
-        links: Mapping[BrokerId, NeighbourLink],
+        links: Mapping[BrokerId, NoticeOutput],
         first_number: int,
         changed: Callable[[], None],
     ) -> None:
@@ -114,21 +105,14 @@ class Congestion:
         self._loop = asyncio.get_running_loop()
         self._notices = Notices(broker, first_number, overlay.limits.notice_renewal_s)
         self.outputs: set[object] = set()
-        """The own outputs whose queues are congested."""
+        """The own links and clients whose queues are past their high-water mark."""
 
-    @property
-    def holds(self) -> bool:
-        """Whether any broker is congested, as far as is known here."""
-        return self._notices.is_congested
+        self.brokers: list[BrokerId] = []
+        """The brokers whose notices hold, as far as is known here: publications wait for them."""
 
-    @property
-    def brokers(self) -> list[BrokerId]:
-        """The brokers that are congested."""
-        return self._notices.congested
-
-    def output_changed(self, output: object, *, congested: bool) -> None:
+    def output_changed(self, output: object, begins: bool) -> None:
         """Note that an own queue has passed its high-water mark, or come back."""
-        if congested:
+        if begins:
             self.outputs.add(output)
         else:
             self.outputs.discard(output)
@@ -138,7 +122,7 @@ class Congestion:
         """Take a neighbour's notice in, and pass news on."""
         if notice.broker in self._known and self._notices.heard(notice, self._loop.time()):
             self._pass_on(notice, neighbour)
-            self._changed()
+            self._look()
 
     def tell(self, neighbour: BrokerId) -> None:
         """Tell a neighbour whose link has come up what holds."""
@@ -146,17 +130,21 @@ class Congestion:
             self._links[neighbour].control(notice)
 
     def say(self) -> None:
-        """Say to all when the own congestion begins, goes on or ends."""
-        notice = self._notices.own(congested=bool(self.outputs), now=self._loop.time())
+        """Say to all when the own backpressure begins, goes on or ends."""
+        notice = self._notices.own(holds=bool(self.outputs), now=self._loop.time())
         if notice is not None:
             self._pass_on(notice, None)
-            self._changed()
+            self._look()
 
     def expire(self) -> None:
         """Forget brokers of which nothing more is heard."""
         for broker in self._notices.expire(self._loop.time()):
-            _log.info("%s: nothing more was heard of congestion at %s", self._broker, broker)
-            self._changed()
+            _log.info("%s: nothing more was heard of backpressure at %s", self._broker, broker)
+            self._look()
+
+    def _look(self) -> None:
+        self.brokers = self._notices.brokers
+        self._changed()
 
     def _pass_on(self, notice: Notice, sender: BrokerId | None) -> None:
         for neighbour, link in self._links.items():

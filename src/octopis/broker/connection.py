@@ -6,10 +6,9 @@ import socket as sockets
 from typing import Protocol, cast
 
 from octopis.broker.settings import Limits
-from octopis.core.wire.control import Goodbye, Ping, encode_control
+from octopis.core.wire.control import Goodbye, Ping, Refusal, encode_control
 from octopis.core.wire.frames import Frame, FrameDecoder
 from octopis.core.wire.greeting import HELLO_MAX, encode_refusal
-from octopis.core.wire.refusals import Refusal
 from octopis.errors import OctopisError, ProtocolError
 
 WRITE_BYTES = 64 * 1024
@@ -77,6 +76,9 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._reason = ""
         self._greeted = False
+        self.is_closing = False
+        """Whether nothing more will be taken in."""
+
         self._heard_at = self._pinged_at = self._loop.time()
         self._asked_at: float | None = None  # since when a ping is without answer
         self.is_writable = False
@@ -96,7 +98,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Hand complete frames to the peer."""
-        if self._reason:
+        if self.is_closing:
             return
         try:
             frames = self._frames.receive_data(data)
@@ -107,22 +109,22 @@ class Connection(asyncio.Protocol):
             self.fail(failure)
 
     def pause_writing(self) -> None:
-        """Stop: the socket's buffer is full."""
+        """Let the peer write no more: the socket's buffer is full."""
         self.is_writable = False
 
     def resume_writing(self) -> None:
-        """Go on."""
-        self.is_writable = not self._reason
+        """Let the peer write again: the socket has room."""
+        self.is_writable = not self.is_closing
         if self.is_writable:
             self.peer.may_write(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell the peer."""
+        """Tell the peer that the connection is gone, and why."""
         self.is_writable = False
         if self._timer is not None:
             self._timer.cancel()
         reason = self._reason or (f"{exc}" if exc else "the other side has closed the connection")
-        self._reason = reason
+        self._reason, self.is_closing = reason, True
         if not self.closed.done():
             self.closed.set_result(None)
         self.peer.connection_lost(self, reason)
@@ -134,11 +136,6 @@ class Connection(asyncio.Protocol):
         """Where the other end is."""
         place = None if self._transport is None else self._transport.get_extra_info("peername")
         return f"{place[0]}:{place[1]}" if place else "an unknown place"
-
-    @property
-    def is_closing(self) -> bool:
-        """Whether nothing more will be taken in."""
-        return bool(self._reason)
 
     def set_buffers(self, size: int) -> None:
         """Bound what the system itself may hold in each direction."""
@@ -157,7 +154,7 @@ class Connection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Send bytes; whoever has much to send looks at `is_writable` before."""
-        if self._transport is not None and not self._reason:
+        if self._transport is not None and not self.is_closing:
             self._transport.write(data)
 
     def fail(self, failure: OctopisError) -> None:
@@ -183,13 +180,13 @@ class Connection(asyncio.Protocol):
 
     def abort(self, reason: str) -> None:
         """Close the connection at once."""
-        self._reason = self._reason or reason
+        self._reason, self.is_closing = self._reason or reason, True
         if self._transport is not None:
             self._transport.abort()
 
     def look_after(self, now: float) -> None:
         """Ask for a sign of life now and then, and close what gives none."""
-        if not self._greeted or self._reason:
+        if not self._greeted or self.is_closing:
             return
         if self._asked_at is not None and self._heard_at >= self._asked_at:
             self._asked_at = None
@@ -203,13 +200,13 @@ class Connection(asyncio.Protocol):
             self.write(encode_control(Ping()))
 
     def _end(self, reason: str) -> None:
-        if not self._reason:
-            self._reason = reason
+        if not self.is_closing:
+            self._reason, self.is_closing = reason, True
             self.is_writable = False
             if self._transport is not None:
                 self._transport.close()
                 self._loop.call_later(_CLOSE_S, self._transport.abort)
 
     def _no_greeting(self) -> None:
-        if not self._reason:
+        if not self.is_closing:
             self.fail(ProtocolError(f"there was no hello within {self._limits.hello_s:g} s"))

@@ -1,72 +1,78 @@
-"""Makes a link as slow as its configuration says: a token bucket, then a delay.
+"""Between a broker's decisions and a socket: the queue of a link or client, and what slows it.
 
-It stands between queue and socket, so that a slow link really fills its queue. Time comes in as
-an argument.
+A queue is bounded, counted and in order. Only notifications can be dropped: changes of tables
+always fit, as both ends of a link must agree, and a broker takes no requests for more of them while
+one of its queues is full. Past its high-water mark there is backpressure, until it is half empty.
 
-The queue between a broker's decisions and a socket: bounded, counted, in order.
-
-Only notifications can be dropped. Changes of tables always fit, as both ends of a link must agree:
-a broker takes no requests for more of them while one of its queues is full.
+A shaper makes a link as slow as its settings say: a token bucket, then a delay. It stands between
+queue and socket, so that a slow link really fills its queue. Time comes in as an argument.
 """
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 
 from octopis.broker.settings import QueueBounds, Shape
 from octopis.core.wire.frames import FrameKind
 from octopis.core.wire.link import Encoded
 
-_DROPPABLE = frozenset(
+_kind: Callable[[Encoded], FrameKind] = itemgetter(0)
+_item: Callable[[Encoded], bytes] = itemgetter(1)
+_is_droppable = frozenset(
     (FrameKind.NOTIFICATIONS, FrameKind.NOTIFICATIONS_WITH_TARGETS, FrameKind.DELIVER)
-)
+).__contains__
 
 
 class OutputQueue:
-    """Messages that wait to go out, each encoded already."""
+    """Messages that wait to go out, each encoded already.
 
-    def __init__(self, bounds: QueueBounds) -> None:
+    `changed` is called with True when backpressure begins, and with False when it ends.
+    """
+
+    def __init__(
+        self, bounds: QueueBounds, changed: Callable[[bool], None] = lambda _: None
+    ) -> None:
         self._bounds = bounds
-        self._messages: deque[Encoded] = deque()
-        self._bytes = 0
-        self._droppable = 0
-        self.is_congested = False
+        self._changed = changed
+        self.messages: deque[Encoded] = deque()
+        """What waits; only to be looked at."""
+
+        self.bytes = 0
+        """How many bytes wait."""
+
+        self.has_backpressure = False
         """Past the high-water mark, and since then not below half of it."""
 
+        self._droppable = 0
+
     def __len__(self) -> int:
-        return len(self._messages)
-
-    @property
-    def bytes(self) -> int:
-        """How many bytes wait."""
-        return self._bytes
-
-    @property
-    def notifications(self) -> int:
-        """How many of the messages are notifications."""
-        return self._droppable
+        return len(self.messages)
 
     @property
     def is_full(self) -> bool:
         """Whether there is no room for anything more."""
-        return self._is_too_much(len(self._messages) + 1)
+        return self._is_too_much(len(self.messages) + 1)
 
     @property
     def is_over_bound(self) -> bool:
         """Whether something has to be dropped."""
-        return self._droppable > 0 and self._is_too_much(len(self._messages))
+        return self._droppable > 0 and self._is_too_much(len(self.messages))
 
     def put(self, messages: Sequence[Encoded]) -> None:
-        """Append messages; the caller then has to look at `is_over_bound`."""
-        self._messages += messages
-        self._bytes += sum([len(item) for _, item in messages])
-        self._droppable += sum([kind in _DROPPABLE for kind, _ in messages])
+        """Append messages. Past its high-water mark, it may also be over its bound: then drop."""
+        self.messages += messages
+        self.bytes += sum(map(len, map(_item, messages)))
+        self._droppable += sum(map(_is_droppable, map(_kind, messages)))
         bounds = self._bounds
-        if len(self._messages) > bounds.high_water or self._bytes > bounds.high_water_bytes:
-            self.is_congested = True
+        if not self.has_backpressure and (
+            len(self.messages) > bounds.high_water or self.bytes > bounds.high_water_bytes
+        ):
+            self.has_backpressure = True
+            self._changed(True)
 
     def take(self, bytes_max: float, count_max: float = float("inf")) -> list[Encoded]:
         """Remove and return messages of at most so many bytes in all, but at least one."""
-        messages = self._messages
+        messages = self.messages
         taken: list[Encoded] = []
         size = 0
         while messages and len(taken) < count_max:
@@ -75,41 +81,42 @@ class OutputQueue:
                 size -= len(messages[0][1])
                 break
             taken.append(messages.popleft())
-        self._bytes -= size
-        self._droppable -= sum(kind in _DROPPABLE for kind, _ in taken)
-        self._settle()
+        self.bytes -= size
+        self._droppable -= sum(map(_is_droppable, map(_kind, taken)))
+        if self.has_backpressure:
+            self._relax()
         return taken
 
     def drop_oldest(self) -> int:
         """Drop notifications from the front until the queue is within its bound; say how many."""
-        dropped, kept = self._drop(self._messages.popleft)
-        self._messages.extendleft(reversed(kept))
-        self._settle()
+        dropped, kept = self._drop(self.messages.popleft)
+        self.messages.extendleft(reversed(kept))
+        self._relax()
         return dropped
 
     def drop_newest(self) -> int:
         """Drop notifications from the end until the queue is within its bound; say how many."""
-        dropped, kept = self._drop(self._messages.pop)
-        self._messages.extend(reversed(kept))
-        self._settle()
+        dropped, kept = self._drop(self.messages.pop)
+        self.messages.extend(reversed(kept))
+        self._relax()
         return dropped
 
     def clear(self) -> int:
         """Throw everything away, and return how many notifications that were."""
         lost = self._droppable
-        self._messages.clear()
-        self._bytes = self._droppable = 0
-        self.is_congested = False
+        self.messages.clear()
+        self.bytes = self._droppable = 0
+        self._relax()
         return lost
 
     def _drop(self, pop: Callable[[], Encoded]) -> tuple[int, list[Encoded]]:
         """Pop and forget notifications; return how many, and what else was in their way."""
         kept: list[Encoded] = []
         dropped = 0
-        while self._droppable and self._is_too_much(len(self._messages) + len(kept)):
+        while self._droppable and self._is_too_much(len(self.messages) + len(kept)):
             kind, item = message = pop()
-            if kind in _DROPPABLE:
-                self._bytes -= len(item)
+            if _is_droppable(kind):
+                self.bytes -= len(item)
                 self._droppable -= 1
                 dropped += 1
             else:
@@ -117,16 +124,18 @@ class OutputQueue:
         return dropped, kept
 
     def _is_too_much(self, length: int) -> bool:
-        return length > self._bounds.capacity or self._bytes > self._bounds.capacity_bytes
+        return length > self._bounds.capacity or self.bytes > self._bounds.capacity_bytes
 
-    def _settle(self) -> None:
+    def _relax(self) -> None:
+        """End backpressure where the queue is down to half its high-water mark."""
         bounds = self._bounds
         if (
-            self.is_congested
-            and len(self._messages) <= bounds.high_water // 2
-            and self._bytes <= bounds.high_water_bytes // 2
+            self.has_backpressure
+            and len(self.messages) <= bounds.high_water // 2
+            and self.bytes <= bounds.high_water_bytes // 2
         ):
-            self.is_congested = False
+            self.has_backpressure = False
+            self._changed(False)
 
 
 BURST_S = 0.01
@@ -140,7 +149,7 @@ class Shaper:
     """One direction of a link."""
 
     def __init__(self, shape: Shape, now: float) -> None:
-        self._bandwidth = shape.bandwidth
+        self._bandwidth = shape.bandwidth_bytes_per_s
         self._latency_s = shape.latency_ms / 1000
         self._tokens = 0.0
         self._filled_at = now

@@ -6,16 +6,16 @@ client; nobody sees when its last copy has arrived. Columns that would need that
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import repeat
 
-from octopis.broker.link_log import LinkLog, Row
-from octopis.broker.recording import Recording
-from octopis.broker.settings import OverlayConfiguration
-from octopis.broker.tracing import Tracing
+from octopis.broker.settings import LinkPolicy, OverlayConfiguration
+from octopis.broker.tracing import Row, Tracing
 from octopis.core.model import BrokerId, Notification
-from octopis.core.routing import Broker, Message, Reason
+from octopis.core.routing import Algorithm, Broker, Message, NotificationMessage, Reason
 from octopis.core.routing.link_status import LinkStatus
+from octopis.core.routing.messages import Flooded, Subscribe, Unsubscribe
 from octopis.core.wire.published import Published
 from octopis.trace import RunSummary
 from octopis.trace.summary import QueueBound
@@ -24,9 +24,129 @@ from octopis.version import __version__
 ROWS = 1_000
 """Rows of a table that are collected before they are handed over."""
 
+_KINDS = {Reason.SUBSCRIPTION: "subscription", Reason.SYNC: "sync"}
+_NOTIFICATION = "notification"
+
+
+class LinkLog:
+    """The queue of a link, mirrored: a row is made of each message when it is out again."""
+
+    def __init__(  # noqa: PLR0913 - the facts of one link
+        self,
+        source: BrokerId,
+        target: BrokerId,
+        *,
+        kind: str,
+        clusters: int,
+        algorithm: Algorithm,
+        policy: LinkPolicy,
+        write: Callable[[list[Row]], None] | None,
+    ) -> None:
+        """`write` takes rows of the table `ims`; None where it is not written."""
+        self.ims = {"subscription": 0, "notification": 0, "sync": 0}
+        self.length_max = self.waited_ns = self.dropped = self.cut = 0
+        self.first_dropped_ns: int | None = None
+        self._ends = (source.short, target.short, kind)
+        self._clusters = clusters
+        self._is_bid = algorithm is Algorithm.BID
+        self._policy = policy
+        self._write = write
+        self._length = 0
+        self._changed_ns = 0
+        self._waiting: deque[tuple[Row, int, Row]] = deque()
+
+    def enqueued(self, messages: list[Message], reasons: list[Reason], now_ns: int) -> None:
+        """Messages are on the queue, for these reasons."""
+        if self._write is not None:
+            for ahead, (message, reason) in enumerate(
+                zip(messages, reasons, strict=True), start=self._length
+            ):
+                self._waiting.append((self._about(message, reason), now_ns, (ahead, reason)))
+        for reason in reasons:
+            self.ims[_KINDS.get(reason, _NOTIFICATION)] += 1
+        self._change(len(messages), now_ns)
+        self.length_max = max(self.length_max, self._length)
+
+    def left(self, count: int, now_ns: int) -> None:
+        """Messages went over the link."""
+        self._change(-count, now_ns)
+        if self._write is not None:
+            self._say([self._waiting.popleft() for _ in range(count)], now_ns, "left")
+
+    def lost(self, count: int, now_ns: int) -> None:
+        """The full queue dropped notifications, from the end that the policy says."""
+        self._change(-count, now_ns)
+        self.dropped += count
+        if self.first_dropped_ns is None:
+            self.first_dropped_ns = now_ns
+        if self._write is not None:
+            self._say(list(self._dropped(count)), None, "dropped")
+
+    def went_down(self, now_ns: int) -> None:
+        """The link is down, and what waited is lost."""
+        waited = self._length
+        self._change(-waited, now_ns)
+        self.cut += waited
+        if self._write is not None:
+            self._say(list(self._waiting), None, "cut")
+            self._waiting.clear()
+
+    def summed(self) -> Row:
+        """Return the row of the table `links`."""
+        counts = self.ims["subscription"], self.ims["notification"]
+        lost = self.dropped, self.cut
+        # Which publishers have a high rate is known to scenarios, not to brokers.
+        return (*self._ends, *counts, self.length_max, self.waited_ns, *lost, None)
+
+    def _change(self, by: int, now_ns: int) -> None:
+        self.waited_ns += self._length * (now_ns - self._changed_ns)
+        self._changed_ns = now_ns
+        self._length += by
+
+    def _about(self, message: Message, reason: Reason) -> Row:
+        """Return message kind, publisher, sequence, subscription, CBV_p and identifications."""
+        kind = _KINDS.get(reason, _NOTIFICATION)
+        if isinstance(message, NotificationMessage):
+            notification = message.notification
+            assert isinstance(notification, Published), "only what came over the wire is sent on"
+            cbv_p = message.cbv_p.bits(self._clusters) if message.cbv_p else None
+            bids = message.bids.bit_count() if self._is_bid else None
+            return (kind, notification.publisher, notification.sequence, None, cbv_p, bids)
+        subscription = None
+        if isinstance(message, Subscribe):
+            subscription = message.subscription.id
+        elif isinstance(message, Unsubscribe):
+            subscription = message.id
+        elif isinstance(message, Flooded):
+            subscription = message.removed if message.added is None else message.added.id
+        return (kind, None, None, subscription, None, None)
+
+    def _dropped(self, count: int) -> Iterator[tuple[Row, int, Row]]:
+        """Remove and yield notifications from the front or the back; only these are dropped."""
+        is_oldest = self._policy is LinkPolicy.DROP_OLDEST
+        pop = self._waiting.popleft if is_oldest else self._waiting.pop
+        kept = []
+        for _ in repeat(None, count):
+            while (entry := pop())[0][0] != _NOTIFICATION:
+                kept.append(entry)
+            yield entry
+        if is_oldest:
+            self._waiting.extendleft(reversed(kept))
+        else:
+            self._waiting.extend(reversed(kept))
+
+    def _say(self, entries: list[tuple[Row, int, Row]], left_ns: int | None, fate: str) -> None:
+        assert self._write is not None
+        rows: list[Row] = []
+        for about, enqueued_ns, (ahead, reason) in entries:
+            when = enqueued_ns, left_ns, ahead
+            ends = self._ends
+            rows.append((*ends, *about[:4], *when, *about[4:], reason.value, None, fate))
+        self._write(rows)
+
 
 class ClientLog:
-    """Mirrors a client's queue; a row is made of each delivery when it goes to the client."""
+    """The queue of a client, mirrored: a row is made of each delivery when it goes out."""
 
     def __init__(self, broker: str, write: Callable[[list[Row]], None]) -> None:
         self._broker = broker
@@ -57,7 +177,37 @@ class ClientLog:
         return [self._waiting.popleft() for _ in range(count)]
 
 
-class TraceRecorder(Recording):
+class Recorder:
+    """Writes nothing down: a broker without a trace has this one."""
+
+    wants_windows = False
+    """Whether `window` is to be called."""
+
+    def published(self, batch: Sequence[Published]) -> None:
+        """Notifications of own clients were accepted."""
+
+    def subscribed(self, client: str, subscription: str) -> None:
+        """An own client has subscribed."""
+
+    def stored(self, subscription: str) -> None:
+        """The broker knows a subscription that it did not know."""
+
+    def link_log(self, neighbour: BrokerId) -> LinkLog | None:  # noqa: ARG002
+        """Return what is told of a link's queue, if anybody wants to know."""
+        return None
+
+    def client_log(self) -> ClientLog | None:
+        """Return what is told of one client's queue, if anybody wants to know."""
+        return None
+
+    def window(self, core: Broker) -> None:
+        """A window of the link status has ended."""
+
+    def finish(self, core: Broker, deliveries_lost: int) -> None:
+        """The broker has stopped."""
+
+
+class TraceRecorder(Recorder):
     """Writes down what one broker does."""
 
     def __init__(self, broker: BrokerId, overlay: OverlayConfiguration, tracing: Tracing) -> None:
@@ -65,6 +215,7 @@ class TraceRecorder(Recording):
         self._overlay = overlay
         self._tracing = tracing
         self._tables = frozenset(tracing.level.tables)
+        self.wants_windows = "queues" in self._tables
         self._rows: dict[str, list[Row]] = {name: [] for name in tracing.level.tables}
         self._begin_ns = time.time_ns()
         self._subscriptions = self._notifications = 0
@@ -76,8 +227,8 @@ class TraceRecorder(Recording):
                 neighbour,
                 kind=scot.link_kind(broker, neighbour).value,
                 clusters=len(scot.clusters),
-                algorithm=overlay.algorithm,
-                policy=overlay.link_policy,
+                algorithm=overlay.routing.algorithm,
+                policy=overlay.queues.policy,
                 write=writes_ims,
             )
             for neighbour in scot.neighbours(broker)
@@ -86,7 +237,7 @@ class TraceRecorder(Recording):
     # What happened
 
     def published(self, batch: Sequence[Published]) -> None:
-        """Notifications of own clients were accepted."""
+        """Write a row for each notification."""
         self._notifications += len(batch)
         if "publications" in self._tables:
             now_ns, here = time.time_ns(), self._broker.short
@@ -98,7 +249,7 @@ class TraceRecorder(Recording):
             self._add("publications", rows)
 
     def subscribed(self, client: str, subscription: str) -> None:
-        """An own client has subscribed."""
+        """Write a row of the table `subscriptions`."""
         self._subscriptions += 1
         if "subscriptions" in self._tables:
             unknown = (None,) * 5
@@ -106,40 +257,27 @@ class TraceRecorder(Recording):
             self._add("subscriptions", [row])
 
     def stored(self, subscription: str) -> None:
-        """The broker knows a subscription that it did not know."""
+        """Write a row of the table `stored`."""
         if "stored" in self._tables:
             self._add("stored", [(subscription, self._broker.short, time.time_ns(), None)])
 
-    def deliveries(self) -> ClientLog | None:
-        """Return what writes down the deliveries to a client; None where nobody wants them."""
+    def link_log(self, neighbour: BrokerId) -> LinkLog:
+        """Return the log of a link; its sums are always wanted."""
+        return self._links[neighbour]
+
+    def client_log(self) -> ClientLog | None:
+        """Return what writes a row for each delivery, where the level wants that."""
         if "deliveries" not in self._tables:
             return None
         return ClientLog(self._broker.short, partial(self._add, "deliveries"))
 
-    def enqueued(self, link: BrokerId, messages: list[Message], reasons: list[Reason]) -> None:
-        """Messages are about to go on a link's queue."""
-        self._links[link].enqueued(messages, reasons, time.time_ns())
-
-    def left(self, link: BrokerId, count: int) -> None:
-        """Messages went over a link."""
-        self._links[link].left(count, time.time_ns())
-
-    def dropped(self, link: BrokerId, count: int) -> None:
-        """A full queue has lost notifications."""
-        self._links[link].lost(count, time.time_ns())
-
-    def link_down(self, link: BrokerId) -> None:
-        """A link is down, and its queue is lost."""
-        self._links[link].went_down(time.time_ns())
-
     def window(self, core: Broker) -> None:
-        """A window has ended."""
-        if "queues" not in self._tables:
-            return
-        now_ns, here, status = time.time_ns(), self._broker.short, core.link_status
+        """Write a row for each link on which something happened."""
+        core.link_status.roll(time.monotonic_ns())
+        now_ns, here = time.time_ns(), self._broker.short
         rows = [
             (now_ns, here, link.short, *_counts(each), each.is_overloaded)
-            for link, each in status.items()
+            for link, each in core.link_status.items()
             if each.queue_length or each.q_in or each.q_out
         ]
         self._add("queues", rows)
@@ -166,7 +304,7 @@ class TraceRecorder(Recording):
                 source=self._broker.short,
                 target=link.short,
                 first_ns=log.first_dropped_ns,
-                policy=self._overlay.link_policy.value,
+                policy=self._overlay.queues.policy.value,
                 dropped=log.dropped,
             )
             for link, log in self._links.items()
@@ -179,7 +317,7 @@ class TraceRecorder(Recording):
             scenario="",
             scenario_digest="",
             seed=0,
-            algorithm=self._overlay.algorithm.value,
+            algorithm=self._overlay.routing.algorithm.value,
             level=self._tracing.level.value,
             state="complete",
             begin_ns=self._begin_ns,

@@ -1,14 +1,30 @@
-"""An overlay as it is to run: topology, routing, queues, links and addresses."""
+"""An overlay as it is to run: topology, routing, queues, links, limits and addresses.
 
-from dataclasses import dataclass, field, replace
+Every setting is a field here (those of routing: a field of `core.routing.options`), with its
+bounds and what it means. The overlay's file, the environment, the file that is written out and the
+table in docs/live.md all come from these fields: a new setting is one new field.
+"""
+
+from collections.abc import Mapping
 from enum import Enum
+from typing import Annotated
+
+from msgspec import Meta, Struct, structs
 
 from octopis.client.address import Address
 from octopis.core.model import BrokerId
-from octopis.core.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
+from octopis.core.routing import Algorithm
+from octopis.core.routing.options import RoutingOptions
+from octopis.core.toml import check
 from octopis.core.topology import SCOT
 from octopis.core.wire import FRAME_MAX
 from octopis.errors import InvalidConfiguration
+
+_Time = Annotated[float, Meta(gt=0, lt=1e12)]
+_Size = Annotated[int, Meta(gt=0, lt=10**12)]
+_Count = Annotated[int, Meta(ge=1)]
+
+DEFAULT_ROUTING = RoutingOptions(Algorithm.DNR)
 
 
 class LinkPolicy(Enum):
@@ -22,7 +38,7 @@ class LinkPolicy(Enum):
 class ClientPolicy(Enum):
     """What happens when a subscriber is too slow.
 
-    `pause` raises a congestion notice at the queue's high-water mark, so that publishers wait
+    `pause` raises a backpressure notice at the queue's high-water mark, so that publishers wait
     for the subscriber; one that consumes nothing at all for `stall_s` is disconnected.
     """
 
@@ -31,19 +47,22 @@ class ClientPolicy(Enum):
     DISCONNECT = "disconnect"
 
 
-@dataclass(frozen=True)
-class QueueBounds:
-    """How long a queue may get, in messages and in bytes, and when it counts as congested.
+class QueueBounds(Struct, frozen=True):
+    """How long a queue may get, in messages and in bytes, and when there is backpressure.
 
     Between the high-water mark and the bound there must be room for all that is under way when
     publishers are told to stop: a few batches of 256 from each host of publishers, and what the
     queues of the neighbours hold below their own marks. With up to nine links, a tenth will do.
     """
 
-    capacity: int = 100_000
-    capacity_bytes: int = 64 * 2**20
-    high_water: int = 10_000
-    high_water_bytes: int = 8 * 2**20
+    capacity: Annotated[_Count, Meta(description="messages that a queue holds at most")] = 100_000
+    capacity_bytes: Annotated[_Count, Meta(description="bytes that it holds at most")] = 64 * 2**20
+    high_water: Annotated[_Count, Meta(description="messages beyond which publishers wait")] = (
+        10_000
+    )
+    high_water_bytes: Annotated[_Count, Meta(description="bytes beyond which they wait")] = (
+        8 * 2**20
+    )
 
     def __post_init__(self) -> None:
         for mark, bound in (
@@ -57,64 +76,76 @@ class QueueBounds:
                 )
 
 
-@dataclass(frozen=True)
-class Shape:
+class LinkQueues(QueueBounds, frozen=True):
+    """How long the queue of a link may get, and what happens then."""
+
+    policy: Annotated[LinkPolicy, Meta(description="what happens at the bound")] = (
+        LinkPolicy.DROP_NEWEST
+    )
+
+
+class ClientQueues(QueueBounds, frozen=True):
+    """How far a subscriber may be behind, and what happens then."""
+
+    policy: Annotated[ClientPolicy, Meta(description="what happens to a slow subscriber")] = (
+        ClientPolicy.PAUSE
+    )
+
+
+class Shape(Struct, frozen=True):
     """What a link is slowed down to, in one direction."""
 
-    bandwidth: float | None = None
-    """Bytes per second."""
-
-    latency_ms: float = 0.0
-
-    def __post_init__(self) -> None:
-        if (self.bandwidth is not None and not self.bandwidth > 0) or not self.latency_ms >= 0:
-            raise InvalidConfiguration(
-                "a link's bandwidth must be above 0 bytes/s and its latency at least 0 ms, "
-                f"not {self.bandwidth} and {self.latency_ms}"
-            )
+    bandwidth_bytes_per_s: (
+        Annotated[float, Meta(gt=0, description="what goes over a link in a second")] | None
+    ) = None
+    latency_ms: Annotated[float, Meta(ge=0, description="how long it is on its way")] = 0.0
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Times and sizes that protect a broker from whoever connects."""
 
-    frame_max: int = FRAME_MAX
-    publish_window: int = 2**20
-    hello_s: float = 5.0
-    keepalive_s: float = 5.0
-    silence_s: float = 20.0
-    stall_s: float = 10.0
-    sync_s: float = 5.0
-    drain_s: float = 5.0
-    notice_renewal_s: float = 1.0
-    redial_s_max: float = 1.0
+    frame_max: Annotated[_Size, Meta(description="bytes of a frame at most")] = FRAME_MAX
+    publish_window: Annotated[
+        _Size, Meta(description="bytes of publications that a client may have without an answer")
+    ] = 2**20
+    hello_s: Annotated[_Time, Meta(description="a greeting must be over by then")] = 5.0
+    keepalive_s: Annotated[_Time, Meta(description="signs of life are asked for so often")] = 5.0
+    silence_s: Annotated[
+        _Time, Meta(description="whoever has given none for so long is disconnected")
+    ] = 20.0
+    stall_s: Annotated[
+        _Time, Meta(description="a subscriber that publishers wait for must consume within it")
+    ] = 10.0
+    sync_s: Annotated[_Time, Meta(description="a fresh broker waits so long for neighbours")] = 5.0
+    drain_s: Annotated[_Time, Meta(description="a stop waits so long for queues to empty")] = 5.0
+    notice_renewal_s: Annotated[
+        _Time, Meta(description="backpressure notices are renewed so often, while they hold")
+    ] = 1.0
+    redial_s_max: Annotated[_Time, Meta(description="between two tries to dial a neighbour")] = 1.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class OverlayConfiguration:
+class OverlayConfiguration(Struct, frozen=True, kw_only=True):
     """Everything that the brokers of an overlay must agree on, and where each one listens."""
 
     scot: SCOT
-    algorithm: Algorithm = Algorithm.DNR
-    congestion_threshold: float = CONGESTION_THRESHOLD
-    window_ms: float = WINDOW_MS
-    queues: QueueBounds = QueueBounds()
-    link_policy: LinkPolicy = LinkPolicy.DROP_NEWEST
-    client_queues: QueueBounds = QueueBounds()
-    client_policy: ClientPolicy = ClientPolicy.PAUSE
-    shapes: dict[tuple[BrokerId, BrokerId], Shape] = field(default_factory=dict)
+    routing: RoutingOptions = DEFAULT_ROUTING
+    queues: LinkQueues = LinkQueues()
+    client_queues: ClientQueues = ClientQueues()
+    shapes: Mapping[tuple[BrokerId, BrokerId], Shape] = {}
     """By direction: from a broker, to its neighbour."""
 
-    addresses: dict[BrokerId, Address] = field(default_factory=dict)
+    addresses: Mapping[BrokerId, Address] = {}
     limits: Limits = Limits()
     insecure: bool = False
     """Whether brokers may listen where other machines reach them: there is no authentication."""
 
     def __post_init__(self) -> None:
-        if not self.window_ms > 0:
-            raise InvalidConfiguration(f"window_ms must be above 0, not {self.window_ms}")
-        for source, target in self.shapes:
+        for name in self.__struct_fields__:
+            if isinstance(settings := getattr(self, name), Struct):
+                check(settings, name)
+        for (source, target), shape in self.shapes.items():
             self.scot.link_kind(source, target)
+            check(shape, f"the link from {source} to {target}: shape")
 
     def address(self, broker: BrokerId) -> Address:
         """Return where a broker listens, or raise InvalidConfiguration."""
@@ -128,4 +159,4 @@ class OverlayConfiguration:
 
     def at(self, addresses: dict[BrokerId, Address]) -> "OverlayConfiguration":
         """Return the same overlay with these addresses."""
-        return replace(self, addresses={**self.addresses, **addresses})
+        return structs.replace(self, addresses={**self.addresses, **addresses})

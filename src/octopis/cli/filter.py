@@ -10,7 +10,15 @@ from rich.tree import Tree
 
 from octopis.cli import output
 from octopis.cli.notifications import parse_attributes
-from octopis.core.filters import DIALECTS, Filter, FilterExplanation, covers, explain, parse_filter
+from octopis.core.filters import (
+    DIALECTS,
+    Filter,
+    FilterExplanation,
+    covers,
+    explain,
+    parse_filter,
+    warnings_for,
+)
 from octopis.core.filters import print_filter as print_in
 from octopis.core.filters.tree import terms_of, to_conjunctions
 
@@ -28,8 +36,10 @@ _COLOURS = {"TRUE": "green", "FALSE": "red", "UNKNOWN": "yellow"}
 def check(
     text: FilterArgument, dialect: DialectOption = "sql", as_json: output.JsonFlag = False
 ) -> None:
-    """Say whether a filter is right, and what OctopiS makes of it."""
-    filter_ = _read(text, dialect)
+    """Say whether a filter is right, what OctopiS makes of it, and what may surprise about it."""
+    text = _text(text)
+    filter_ = parse_filter(text, dialect)
+    warnings = warnings_for(text, dialect)
     conjunctions = to_conjunctions(filter_.tree)
     facts = {
         "filter": str(filter_),
@@ -37,11 +47,13 @@ def check(
         "conjunctions": None if conjunctions is None else len(conjunctions),
     }
     if as_json:
-        output.print_json(facts)
+        output.print_json({**facts, "warnings": warnings})
         return
     spreading = "too many to spread out: evaluated term by term"
     facts["conjunctions"] = spreading if conjunctions is None else len(conjunctions)
     output.print_facts("ok", list(facts.items()))
+    for warning in warnings:
+        output.say(f"warning: {warning}")
 
 
 @app.command(name="explain")
@@ -98,7 +110,11 @@ def convert(
 
 
 def _read(text: str, dialect: str) -> Filter:
-    return parse_filter(sys.stdin.read().strip() if text == "-" else text, dialect)
+    return parse_filter(_text(text), dialect)
+
+
+def _text(text: str) -> str:
+    return sys.stdin.read().strip() if text == "-" else text
 
 
 def _tree(explanation: FilterExplanation) -> Tree:

@@ -16,6 +16,7 @@ from octopis.cli import output
 from octopis.cli.topology import load
 from octopis.client.address import DEFAULT_PORT
 from octopis.core.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
+from octopis.core.toml import described
 from octopis.core.topology import format_topology
 from octopis.errors import InvalidConfiguration
 from octopis.overlay.registry import find, overlays, state_base
@@ -79,9 +80,11 @@ def _how_it_is_run(  # noqa: PLR0913 - each is an option of the command
     algorithm: Annotated[Algorithm, typer.Option(help="How brokers route.")] = Algorithm.SNR,
     profile: CostProfile = "paper",
     congestion_threshold: Annotated[
-        float, typer.Option(help="tau: above it a queue is congested.")
+        float, typer.Option(help=f"{described(RoutingOptions, 'congestion_threshold')}.")
     ] = CONGESTION_THRESHOLD,
-    window_ms: Annotated[float, typer.Option(help="t_w: queues are watched over it.")] = WINDOW_MS,
+    window_ms: Annotated[
+        float, typer.Option(help=f"{described(RoutingOptions, 'window_ms')}.")
+    ] = WINDOW_MS,
     queue_capacity: Annotated[int, typer.Option(help="Messages in an output queue.")] = 100_000,
 ) -> dict[str, Any]:
     return {

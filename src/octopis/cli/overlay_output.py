@@ -72,8 +72,8 @@ def print_status(name: str, statuses: Statuses, *, all_links: bool) -> None:
         ("cases of dynamic routing", _cases(total["cases"]) or "none"),
         ("dropped", _drops(drops, counters)),
     ]
-    if total["congested_brokers"]:
-        facts.append(("publishers wait for", " ".join(total["congested_brokers"])))
+    if total["backpressure"]:
+        facts.append(("publishers wait for", " ".join(total["backpressure"])))
     output.print_facts(name, facts)
     output.print_table("Brokers", _BROKER_COLUMNS, map(_broker, statuses.items()))
     links = [

@@ -1,9 +1,4 @@
-"""How long to wait before trying again: twice as long each time, and never quite the same.
-
-Where brokers listen.
-
-Where a client connects to: `octopis://host:port`, or several of them to choose from.
-"""
+"""Where brokers listen, how users write that, and how long to wait before dialling again."""
 
 import random
 from ipaddress import ip_address

@@ -5,13 +5,12 @@ import logging
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from octopis.client.address import Backoff, parse_addresses
 from octopis.client.connection import ClientConnection
 from octopis.client.publishing import Publication, Publishing
 from octopis.client.streams import Gap, Notifications, Streams
-from octopis.core.filters import Filter, parse_filter
 from octopis.core.model import BrokerId, Value
 from octopis.core.wire.client import (
     Consumed,
@@ -23,6 +22,9 @@ from octopis.core.wire.client import (
 from octopis.core.wire.control import StatusRequest, encode_control
 from octopis.core.wire.greeting import ClientHello
 from octopis.errors import ConnectionFailed, ConnectionLost, OctopisError
+
+if TYPE_CHECKING:
+    from octopis.core.filters import Filter
 
 WINDOW = 10_000
 """How many notifications wait in a client at most, for its program to read them."""
@@ -131,7 +133,7 @@ class Client:
 
     def subscribe(
         self,
-        *filters: str | Filter,
+        *filters: "str | Filter",
         dialect: str = "sql",
         on_gap: Callable[[Gap], None] | None = None,
         names: Sequence[str] | None = None,
@@ -143,6 +145,8 @@ class Client:
         no sense.
         """
         assert filters, "a stream needs at least one filter"
+        from octopis.core.filters import Filter, parse_filter  # noqa: PLC0415 - publishers need none
+
         asked = [
             each if isinstance(each, Filter) else parse_filter(each, dialect) for each in filters
         ]
@@ -313,7 +317,9 @@ def connect(address: str, **options: Any) -> Client:
     return Client(address, **options)
 
 
-def _subscribe_frame(number: int, name: str, filter_: Filter, epoch: int) -> Callable[[int], bytes]:
+def _subscribe_frame(
+    number: int, name: str, filter_: "Filter", epoch: int
+) -> Callable[[int], bytes]:
     return lambda request: encode_request(
         SubscribeRequest(request, number, name, str(filter_), "sql", epoch)
     )

@@ -5,10 +5,9 @@ from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 from octopis.core.wire.client import AnswerItem, Delivery, GapNotice, decode_to_client
-from octopis.core.wire.control import Goodbye, Ping, Pong, Status, encode_control
+from octopis.core.wire.control import Goodbye, Ping, Pong, Refusal, Status, encode_control
 from octopis.core.wire.frames import Frame, FrameDecoder
 from octopis.core.wire.greeting import ClientHello, Welcome, decode_answer, encode_hello
-from octopis.core.wire.refusals import Refusal
 from octopis.errors import ConnectionFailed, ConnectionLost, OctopisError, ProtocolError
 
 

@@ -1,23 +1,24 @@
-"""All streams of a client: which delivery is for which, and how much has been consumed.
+"""What a subscriber reads: notifications in order, and word of what is missing between them.
 
-Deliveries are numbered as they arrive. The broker is told the number of the oldest one that
-nobody has read yet, so that it never sends more than the window ahead of the slowest stream.
-
-What a subscriber reads: notifications in order, and word of what is missing between them.
+A client may have several streams. Deliveries are numbered as they arrive and handed to the streams
+that they are for. The broker is told the number of the oldest one that nobody has read yet, so that
+it never sends more than the window ahead of the slowest stream.
 """
 
 import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from octopis.core.filters import Filter
 from octopis.core.model import Value
 from octopis.core.wire.client import Delivery
 from octopis.errors import OctopisError
+
+if TYPE_CHECKING:
+    from octopis.core.filters import Filter
 
 _log = logging.getLogger(__name__)
 
@@ -72,10 +73,10 @@ class Notifications:
     def __init__(
         self,
         home: StreamHome,
-        wanted: dict[int, tuple[str, Filter]],
+        filters: "dict[int, tuple[str, Filter]]",
         on_gap: Callable[[Gap], None] | None,
     ) -> None:
-        self.subscriptions = dict(wanted.values())
+        self.subscriptions = dict(filters.values())
         """The filters by their subscriptions' ids."""
 
         self.gaps = 0
@@ -83,7 +84,7 @@ class Notifications:
 
         self._home = home
         self._on_gap = on_gap
-        self.names = {number: name for number, (name, _) in wanted.items()}
+        self.names = {number: name for number, (name, _) in filters.items()}
         """The subscriptions' ids by the numbers under which deliveries name them."""
 
         self._buffer: deque[tuple[int, Delivery | Gap]] = deque()

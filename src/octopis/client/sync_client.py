@@ -7,15 +7,17 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import uvloop
 
 from octopis.client.client import Client
 from octopis.client.publishing import Publication
 from octopis.client.streams import Gap, Notifications, Received
-from octopis.core.filters import Filter
 from octopis.core.model import BrokerId, Value
+
+if TYPE_CHECKING:
+    from octopis.core.filters import Filter
 
 _Result = TypeVar("_Result")
 
@@ -70,7 +72,7 @@ class SyncClient:
 
     def subscribe(
         self,
-        *filters: str | Filter,
+        *filters: "str | Filter",
         dialect: str = "sql",
         on_gap: Callable[[Gap], None] | None = None,
         timeout_s: float | None = None,
@@ -138,7 +140,7 @@ class SyncNotifications:
         return self._ready.popleft()
 
     @property
-    def subscriptions(self) -> dict[str, Filter]:
+    def subscriptions(self) -> "dict[str, Filter]":
         """The filters by their subscriptions' ids."""
         return self._stream.subscriptions
 

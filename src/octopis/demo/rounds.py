@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from octopis.broker.settings import OverlayConfiguration, Shape
 from octopis.core.routing import Algorithm
+from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import NamedTopology
 from octopis.demo.watching import OverlayMoment, Watcher
 from octopis.demo.workload import SPEED, SlowedLink, direction
@@ -31,8 +32,8 @@ def overlay_document(topology: NamedTopology, link: SlowedLink, algorithm: Algor
     """Return the overlay's document; it differs in nothing but the algorithm."""
     configuration = OverlayConfiguration(
         scot=topology.scot,
-        algorithm=algorithm,
-        shapes={(link.source, link.target): Shape(bandwidth=link.bytes_per_s)},
+        routing=RoutingOptions(algorithm),
+        shapes={(link.source, link.target): Shape(link.bytes_per_s)},
     )
     return format_overlay(NamedOverlay(topology, configuration))
 
@@ -96,7 +97,7 @@ class Round:
 
     @property
     def publishers_waited(self) -> bool:
-        """Whether a congestion notice was seen, which lets publishers wait."""
+        """Whether a backpressure notice was seen, which lets publishers wait."""
         return any(each.publishers_wait for each in self.snapshots)
 
     def slowed_queue(self) -> list[tuple[float, int]]:

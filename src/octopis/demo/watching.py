@@ -78,7 +78,7 @@ class Watcher:
             cases=total["cases"],
             published=total["published"],
             deliveries=total["counters"]["deliveries"],
-            publishers_wait=bool(total["congested_brokers"]),
+            publishers_wait=bool(total["backpressure"]),
         )
         self.snapshots.append(snapshot)
         self.on_moment(snapshot)

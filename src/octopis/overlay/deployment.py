@@ -1,9 +1,7 @@
-"""Brokers in this process: start them together, stop them in order.
+"""Brokers in this process: where they listen, start them together, stop them in order.
 
-Opens the doors of all brokers at once, before any of them runs.
-
-So a port that is taken is found before anything has started, and ports that the system chooses
-are known to all.
+All of them listen before any of them runs. So a port that is taken is found before anything has
+started, and ports that the system chooses are known to all.
 """
 
 import asyncio
@@ -27,10 +25,17 @@ from octopis.core.model import BrokerId
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.overlay.settings import PORT_MAX
 
+Addresses = dict[BrokerId, Address]
+
 _BACKLOG = 128
+_LOOK_S = 0.02
+_log = logging.getLogger(__name__)
 
 
-def planned(overlay: OverlayConfiguration, first_port: int | None) -> dict[BrokerId, Address]:
+# Where brokers listen
+
+
+def planned(overlay: OverlayConfiguration, first_port: int | None) -> Addresses:
     """Return where brokers are to listen.
 
     With `first_port`, their ports follow each other from it (0: any that are free). Without it,
@@ -54,26 +59,26 @@ def planned(overlay: OverlayConfiguration, first_port: int | None) -> dict[Broke
     return found
 
 
-def open_doors(places: dict[BrokerId, Address]) -> dict[BrokerId, socket.socket]:
+def open_listeners(places: Addresses) -> dict[BrokerId, socket.socket]:
     """Return a socket that listens for each broker, or raise OperationFailed and leave none."""
-    doors: dict[BrokerId, socket.socket] = {}
+    listeners: dict[BrokerId, socket.socket] = {}
     try:
         for broker, address in places.items():
-            doors[broker] = _open(broker, address)
+            listeners[broker] = _listen(broker, address)
     except OperationFailed:
-        for door in doors.values():
-            door.close()
+        for listener in listeners.values():
+            listener.close()
         raise
-    return doors
+    return listeners
 
 
-def address_of(door: socket.socket) -> Address:
-    """Return where a door is."""
-    host, port = door.getsockname()[:2]
+def address_of(listener: socket.socket) -> Address:
+    """Return where a socket listens."""
+    host, port = listener.getsockname()[:2]
     return Address(host, port)
 
 
-def _open(broker: BrokerId, address: Address) -> socket.socket:
+def _listen(broker: BrokerId, address: Address) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         return socket.create_server(address, family=family, backlog=_BACKLOG)
@@ -92,22 +97,20 @@ def _reason(failure: OSError) -> str:
     return os.strerror(number)
 
 
-_log = logging.getLogger(__name__)
-Addresses = dict[BrokerId, Address]
-_LOOK_S = 0.02
+# Running them
 
 
 @asynccontextmanager
 async def running(
     overlay: OverlayConfiguration,
     brokers: Sequence[BrokerId] | None = None,
-    sockets: Mapping[BrokerId, socket.socket] | None = None,
+    listeners: Mapping[BrokerId, socket.socket] | None = None,
     trace: TraceOptions | None = None,
 ) -> AsyncIterator[dict[BrokerId, LiveBroker]]:
     """Run brokers of an overlay (all, unless told which) on this event loop.
 
     Those of them with port 0 take any port; `broker.address` says which. Brokers elsewhere
-    must have addresses in `overlay`. `sockets` that listen already are used as they are.
+    must have addresses in `overlay`. `listeners` that are there already are used as they are.
     With `trace`, each broker leaves one. Raises OperationFailed where an address is taken.
     """
     chosen = overlay.scot.brokers if brokers is None else brokers
@@ -117,7 +120,7 @@ async def running(
             for broker in chosen:
                 recorder = None if tracing is None else TraceRecorder(broker, overlay, tracing)
                 live[broker] = LiveBroker(broker, overlay, recorder)
-                await live[broker].listen((sockets or {}).get(broker))
+                await live[broker].listen((listeners or {}).get(broker))
             here = {broker: each.address for broker, each in live.items()}
             for each in live.values():
                 each.start({**overlay.addresses, **here})
@@ -160,12 +163,12 @@ async def _run(
     trace: TraceOptions | None,
 ) -> None:
     loop = asyncio.get_running_loop()
-    told_to_stop = asyncio.Event()
+    stop_asked = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told_to_stop.set)
+        loop.add_signal_handler(number, stop_asked.set)
     async with running(overlay, brokers, trace=trace) as live:
         ready = loop.create_task(all_ready(live.values()))
-        stop = loop.create_task(told_to_stop.wait())
+        stop = loop.create_task(stop_asked.wait())
         await asyncio.wait([ready, stop], return_when=asyncio.FIRST_COMPLETED)
         if ready.done() and not stop.done() and on_ready is not None:
             on_ready({broker: each.address for broker, each in live.items()})

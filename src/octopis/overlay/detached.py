@@ -82,7 +82,7 @@ async def _run(order: OverlayOrder, orders: int) -> None:
     supervisor = Supervisor(order)
     supervisor.stop_at_signals()
     loop = asyncio.get_running_loop()
-    told: list[OverlayState] = []
+    started: list[OverlayState] = []
 
     def hear() -> None:
         if b"stay" not in os.read(orders, 64):
@@ -90,15 +90,15 @@ async def _run(order: OverlayOrder, orders: int) -> None:
                 loop.call_soon_threadsafe(supervisor.stop)
 
     def ready(state: OverlayState) -> None:
-        told.append(state)
+        started.append(state)
         _say(StartAnswer(state))
 
     threading.Thread(target=hear, daemon=True).start()
     try:
         await supervisor.run(ready)
     except OctopisError as failure:
-        if told:
-            log = Path(told[0].folder) / LOG_FILE
+        if started:
+            log = Path(started[0].folder) / LOG_FILE
             log.write_text(f"{failure}\n", encoding="utf-8")
         else:
             _say(StartAnswer(error=str(failure), status=failure.exit_status))

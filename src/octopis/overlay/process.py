@@ -1,10 +1,9 @@
-"""A process of an overlay, as the process that started it sees it.
-
-A process of an overlay: some of its brokers, at the orders of the process that started it.
+"""A process of an overlay: some of its brokers, at the orders of the process that started it.
 
 Its standard input is a pipe that only the starter holds. The word "drain" there begins an orderly
 stop; its end is the order to stop, and also comes when the starter is gone, however it ended. On
-standard output it says "ready" and, while it drains, "queued N".
+standard output it says "ready" and, while it drains, "queued N". `Child` is the starter's side of
+that, `main` the other.
 """
 
 import asyncio
@@ -34,6 +33,9 @@ _REPORT_S = 0.05
 _LATEST_END_S = 8.0
 """Past draining: a process that has not ended by then ends itself."""
 
+_LOG_LINES = 8
+"""How much is shown of the log of a process that has ended by itself."""
+
 
 class ProcessOrder(msgspec.Struct, frozen=True):
     """What a process of an overlay is to do."""
@@ -41,81 +43,11 @@ class ProcessOrder(msgspec.Struct, frozen=True):
     configuration: str
     """The path of the overlay's document."""
 
-    doors: dict[str, int]
+    listeners: dict[str, int]
     """Its brokers, and the descriptors of the sockets at which they listen."""
 
     trace: str | None = None
     level: Level = Level.DELIVERIES
-
-
-def main() -> None:
-    """Run brokers until told to stop; `argv[1]` is a ProcessOrder as JSON."""
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
-    order = msgspec.json.decode(sys.argv[1], type=ProcessOrder)
-    # Links and tables of many brokers are many files: as many as the system lets us have.
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    spare_the_collector()
-    try:
-        uvloop.run(_serve(order))
-    except OctopisError as failure:
-        logging.getLogger(__name__).error("%s", failure)  # noqa: TRY400 - one clear sentence
-        sys.exit(failure.exit_status)
-
-
-async def _serve(order: ProcessOrder) -> None:
-    path = Path(order.configuration)
-    overlay = parse_overlay(path.read_text(encoding="utf-8"), str(path)).configuration
-    doors = {
-        overlay.scot.broker(name): socket.socket(fileno=door) for name, door in order.doors.items()
-    }
-    drain, stop = asyncio.Event(), asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    latest_s = overlay.limits.drain_s + _LATEST_END_S
-    threading.Thread(target=_hear_orders, args=(loop, drain, stop, latest_s), daemon=True).start()
-    trace = None if order.trace is None else TraceOptions(Path(order.trace), order.level)
-    async with running(overlay, list(doors), doors, trace) as live:
-        ready = loop.create_task(all_ready(live.values()))
-        ready.add_done_callback(lambda task: None if task.cancelled() else _say("ready"))
-        stopped = loop.create_task(stop.wait())
-        drains = loop.create_task(drain.wait())
-        await asyncio.wait([stopped, drains], return_when=asyncio.FIRST_COMPLETED)
-        for each in live.values():
-            each.begin_stop()
-        while not stop.is_set():
-            _say(f"queued {sum(each.queued for each in live.values())}")
-            await asyncio.wait([stopped], timeout=_REPORT_S)
-        for task in (ready, drains):
-            task.cancel()
-
-
-def _hear_orders(
-    loop: asyncio.AbstractEventLoop, drain: asyncio.Event, stop: asyncio.Event, latest_s: float
-) -> None:
-    """Pass orders on; a thread of its own hears them even where the event loop is stuck."""
-    # The descriptor itself: at exit, nobody may wait for a lock that this thread holds.
-    orders = sys.stdin.fileno()
-    while word := os.read(orders, 64):
-        if b"drain" in word:
-            loop.call_soon_threadsafe(drain.set)
-    with contextlib.suppress(RuntimeError):  # the loop is closed: the end is near anyway
-        loop.call_soon_threadsafe(stop.set)
-    threading.Event().wait(latest_s)
-    os._exit(1)
-
-
-def _say(line: str) -> None:
-    with contextlib.suppress(OSError):  # the starter is gone, and the end of orders says so, too
-        os.write(sys.stdout.fileno(), f"{line}\n".encode())
-
-
-if __name__ == "__main__":
-    main()
-
-
-_LOG_LINES = 8
 
 
 class Child:
@@ -135,8 +67,8 @@ class Child:
         self._process: asyncio.subprocess.Process | None = None
         self._listener: asyncio.Task[None] | None = None
 
-    async def start(self, order: ProcessOrder, doors: Mapping[BrokerId, socket.socket]) -> None:
-        """Start the process; it inherits the doors of its brokers."""
+    async def start(self, order: ProcessOrder, listeners: Mapping[BrokerId, socket.socket]) -> None:
+        """Start the process; it inherits the sockets at which its brokers listen."""
         with self.log.open("ab") as log:
             # A session of its own: Ctrl-C is for the starter alone, which then stops in order.
             self._process = await asyncio.create_subprocess_exec(
@@ -148,7 +80,7 @@ class Child:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
-                pass_fds=[doors[broker].fileno() for broker in self.brokers],
+                pass_fds=[listeners[broker].fileno() for broker in self.brokers],
                 start_new_session=True,
             )
         self._listener = asyncio.create_task(self._listen())
@@ -209,3 +141,71 @@ class Child:
             elif word == "queued":
                 self.queued = int(count)
                 self.empty_reports = 0 if self.queued else self.empty_reports + 1
+
+
+def main() -> None:
+    """Run brokers until told to stop; `argv[1]` is a ProcessOrder as JSON."""
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
+    order = msgspec.json.decode(sys.argv[1], type=ProcessOrder)
+    # Links and tables of many brokers are many files: as many as the system lets us have.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    spare_the_collector()
+    try:
+        uvloop.run(_serve(order))
+    except OctopisError as failure:
+        logging.getLogger(__name__).error("%s", failure)  # noqa: TRY400 - one clear sentence
+        sys.exit(failure.exit_status)
+
+
+async def _serve(order: ProcessOrder) -> None:
+    path = Path(order.configuration)
+    overlay = parse_overlay(path.read_text(encoding="utf-8"), str(path)).configuration
+    listeners = {
+        overlay.scot.broker(name): socket.socket(fileno=number)
+        for name, number in order.listeners.items()
+    }
+    drain, stop = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    latest_s = overlay.limits.drain_s + _LATEST_END_S
+    threading.Thread(target=_hear_orders, args=(loop, drain, stop, latest_s), daemon=True).start()
+    trace = None if order.trace is None else TraceOptions(Path(order.trace), order.level)
+    async with running(overlay, list(listeners), listeners, trace) as live:
+        ready = loop.create_task(all_ready(live.values()))
+        ready.add_done_callback(lambda task: None if task.cancelled() else _say("ready"))
+        stopped = loop.create_task(stop.wait())
+        drains = loop.create_task(drain.wait())
+        await asyncio.wait([stopped, drains], return_when=asyncio.FIRST_COMPLETED)
+        for each in live.values():
+            each.begin_stop()
+        while not stop.is_set():
+            _say(f"queued {sum(each.queued for each in live.values())}")
+            await asyncio.wait([stopped], timeout=_REPORT_S)
+        for task in (ready, drains):
+            task.cancel()
+
+
+def _hear_orders(
+    loop: asyncio.AbstractEventLoop, drain: asyncio.Event, stop: asyncio.Event, latest_s: float
+) -> None:
+    """Pass orders on; a thread of its own hears them even where the event loop is stuck."""
+    # The descriptor itself: at exit, nobody may wait for a lock that this thread holds.
+    orders = sys.stdin.fileno()
+    while word := os.read(orders, 64):
+        if b"drain" in word:
+            loop.call_soon_threadsafe(drain.set)
+    with contextlib.suppress(RuntimeError):  # the loop is closed: the end is near anyway
+        loop.call_soon_threadsafe(stop.set)
+    threading.Event().wait(latest_s)
+    os._exit(1)
+
+
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError):  # the starter is gone, and the end of orders says so, too
+        os.write(sys.stdout.fileno(), f"{line}\n".encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,9 +1,4 @@
-"""What comes after the file: the environment, then flags.
-
-`OCTOPIS_ROUTING_ALGORITHM=snr` stands for `algorithm` under `[routing]`, and so for every key of
-[routing], [queues], [client_queues], [links] and [limits]; `OCTOPIS_INSECURE` for `insecure`.
-
-An overlay's configuration as one TOML document.
+"""An overlay's settings: one TOML document, then the environment, then flags.
 
     insecure = false                  # true: brokers may listen where other machines reach them
 
@@ -24,120 +19,85 @@ An overlay's configuration as one TOML document.
     host = "127.0.0.1"
     port = 7402
 
-Only [topology] is needed; everything else has a default. The environment and flags come after the
-file: see overrides.py.
-
-Writes an overlay's configuration as TOML: complete, so that it can be read, changed and kept.
+Only [topology] is needed; everything else has a default. `OCTOPIS_ROUTING_ALGORITHM=snr` stands for
+`algorithm` under [routing], and so for every key of [routing], [queues], [client_queues], [links]
+and [limits]; `OCTOPIS_INSECURE` for `insecure`. What an overlay is written out to is complete, so
+that it can be read, changed and kept.
 """
 
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from enum import Enum
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar, get_origin
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType, field, structs
+from msgspec import Meta, Struct, field, structs
 
 from octopis.broker.settings import (
-    ClientPolicy,
+    DEFAULT_ROUTING,
+    ClientQueues,
     Limits,
-    LinkPolicy,
+    LinkQueues,
     OverlayConfiguration,
-    QueueBounds,
     Shape,
 )
 from octopis.client.address import Address
 from octopis.core.model import BrokerId
 from octopis.core.model.suggestion import did_you_mean
-from octopis.core.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
-from octopis.core.toml import convert, encode_text, read
+from octopis.core.routing.options import RoutingOptions
+from octopis.core.toml import convert, described, encode_table, encode_text, encode_value, read
 from octopis.core.topology import SCOT, NamedTopology, format_topology
 from octopis.core.topology.document import TopologyDocument, topology_of
 from octopis.errors import InvalidConfiguration, OctopisError
 
 PORT_MAX = 65_535
-_BOUNDS = QueueBounds()
+_PREFIX = "OCTOPIS_"
 _Made = TypeVar("_Made")
 
 
-class RoutingTable(Struct, frozen=True):
-    """How notifications are routed, and when a queue counts as congested."""
-
-    algorithm: Algorithm = Algorithm.DNR
-    congestion_threshold: float = CONGESTION_THRESHOLD
-    window_ms: float = float(WINDOW_MS)
+# What a document may say
 
 
-class QueueTable(Struct, frozen=True):
-    """How long a link's queue may get, and what happens then."""
-
-    capacity: int = _BOUNDS.capacity
-    capacity_bytes: int = _BOUNDS.capacity_bytes
-    high_water: int = _BOUNDS.high_water
-    high_water_bytes: int = _BOUNDS.high_water_bytes
-    policy: LinkPolicy = LinkPolicy.DROP_NEWEST
-
-
-class ClientQueueTable(Struct, frozen=True):
-    """How far a subscriber may be behind, and what happens then."""
-
-    capacity: int = _BOUNDS.capacity
-    capacity_bytes: int = _BOUNDS.capacity_bytes
-    high_water: int = _BOUNDS.high_water
-    high_water_bytes: int = _BOUNDS.high_water_bytes
-    policy: ClientPolicy = ClientPolicy.PAUSE
-
-
-class ShapeTable(Struct, frozen=True):
+class DirectedShape(Shape, frozen=True, kw_only=True):
     """What one direction of a link is slowed down to; what is not said is as in [links]."""
 
-    source: str
-    target: str
-    bandwidth_bytes_per_s: float | UnsetType = UNSET
-    latency_ms: float | UnsetType = UNSET
+    source: Annotated[str, Meta(description="the broker that the direction comes from")]
+    target: Annotated[str, Meta(description="the neighbour that it goes to")]
 
 
-class LinksTable(Struct, frozen=True):
+class LinksTable(Shape, frozen=True):
     """What all links are slowed down to, and exceptions by direction."""
 
-    bandwidth_bytes_per_s: float | UnsetType = UNSET
-    latency_ms: float = 0.0
-    shape: tuple[ShapeTable, ...] = ()
+    shape: tuple[DirectedShape, ...] = ()
 
 
 class BrokerTable(Struct, frozen=True):
     """Where a broker listens; port 0 stands for any that is free."""
 
-    host: str = Address().host
-    port: int = 0
-
-
-class LimitsTable(Struct, frozen=True):
-    """Times and sizes that protect a broker from whoever connects."""
-
-    frame_max: int = Limits().frame_max
-    publish_window: int = Limits().publish_window
-    hello_s: float = Limits().hello_s
-    keepalive_s: float = Limits().keepalive_s
-    silence_s: float = Limits().silence_s
-    stall_s: float = Limits().stall_s
-    sync_s: float = Limits().sync_s
-    drain_s: float = Limits().drain_s
-    notice_renewal_s: float = Limits().notice_renewal_s
-    redial_s_max: float = Limits().redial_s_max
+    host: Annotated[str, Meta(description="where it listens")] = Address().host
+    port: Annotated[int, Meta(ge=0, le=PORT_MAX, description="0: any, or as `overlay up` says")] = 0
 
 
 class OverlayDocument(TopologyDocument, frozen=True, kw_only=True):
     """The tables of an overlay's document."""
 
-    insecure: bool = False
-    routing: RoutingTable = RoutingTable()
-    queues: QueueTable = QueueTable()
-    client_queues: ClientQueueTable = ClientQueueTable()
+    insecure: Annotated[
+        bool, Meta(description="brokers may listen where other machines reach them")
+    ] = False
+    routing: RoutingOptions = DEFAULT_ROUTING
+    queues: LinkQueues = LinkQueues()
+    client_queues: ClientQueues = ClientQueues()
     links: LinksTable = LinksTable()
-    limits: LimitsTable = LimitsTable()
+    limits: Limits = Limits()
     brokers: dict[str, BrokerTable] = field(default_factory=dict)
+
+
+_SHARED = [
+    name
+    for name in OverlayConfiguration.__struct_fields__
+    if name in OverlayDocument.__struct_fields__
+]
+"""What a configuration has as the document says it, under the same names."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +106,9 @@ class NamedOverlay:
 
     topology: NamedTopology
     configuration: OverlayConfiguration
+
+
+# Reading
 
 
 def parse_overlay(text: str, where: str) -> NamedOverlay:
@@ -158,45 +121,35 @@ def overlay_of(tables: Mapping[str, Any], where: str) -> NamedOverlay:
 
     Raises InvalidConfiguration, or the topology's own error, where they make no sense.
     """
-    document = convert(tables, OverlayDocument, where)
+    document = convert(_completed(tables), OverlayDocument, where)
     topology = topology_of(document, where)
-    scot, routing = topology.scot, document.routing
-    if not routing.congestion_threshold > 0:
-        raise InvalidConfiguration(f"{where}: routing.congestion_threshold must be above 0")
-    if not 1 <= routing.window_ms < 1e6:
-        raise InvalidConfiguration(f"{where}: routing.window_ms must be 1 or more and below 1e6")
-    _check_limits(document.limits, where)
+    scot = topology.scot
     configuration = OverlayConfiguration(
         scot=scot,
-        **structs.asdict(routing),
-        queues=_bounds(document.queues, f"{where}: queues"),
-        link_policy=document.queues.policy,
-        client_queues=_bounds(document.client_queues, f"{where}: client_queues"),
-        client_policy=document.client_queues.policy,
         shapes=_shapes(document.links, scot, where),
         addresses=_addresses(document.brokers, scot, where),
-        limits=Limits(**structs.asdict(document.limits)),
-        insecure=document.insecure,
+        **{name: getattr(document, name) for name in _SHARED},
     )
     for broker in scot.brokers:
         _said_where(f"{where}: brokers", configuration.address, broker)
     return NamedOverlay(topology, configuration)
 
 
-def _check_limits(limits: LimitsTable, where: str) -> None:
-    for name, value in structs.asdict(limits).items():
-        if not 0 < value < 1e12:
-            raise InvalidConfiguration(f"{where}: limits.{name} must be above 0, not {value}")
-
-
-def _bounds(table: QueueTable | ClientQueueTable, where: str) -> QueueBounds:
-    values = structs.asdict(table)
-    del values["policy"]
-    return _said_where(where, lambda: QueueBounds(**values))
+def _completed(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return tables with what they leave to a default that depends on other tables."""
+    found = dict(tables)
+    if isinstance(routing := tables.get("routing"), dict):
+        found["routing"] = {"algorithm": DEFAULT_ROUTING.algorithm.value, **routing}
+    links = tables.get("links")
+    if isinstance(links, dict) and isinstance(shapes := links.get("shape"), list):
+        common = {key: value for key, value in links.items() if key != "shape"}
+        merged = [{**common, **each} if isinstance(each, dict) else each for each in shapes]
+        found["links"] = {**common, "shape": merged}
+    return found
 
 
 def _shapes(links: LinksTable, scot: SCOT, where: str) -> dict[tuple[BrokerId, BrokerId], Shape]:
-    everywhere = _shape(links.bandwidth_bytes_per_s, links.latency_ms, f"{where}: links")
+    everywhere = _shape(links)
     shapes = {}
     if everywhere != Shape():
         shapes = {
@@ -208,17 +161,12 @@ def _shapes(links: LinksTable, scot: SCOT, where: str) -> dict[tuple[BrokerId, B
         place = f"{where}: links.shape[{number}]"
         ends = tuple(_said_where(place, scot.broker, end) for end in (table.source, table.target))
         _said_where(place, scot.link_kind, *ends)
-        bandwidth, latency_ms = table.bandwidth_bytes_per_s, table.latency_ms
-        shapes[ends[0], ends[1]] = _shape(
-            links.bandwidth_bytes_per_s if bandwidth is UNSET else bandwidth,
-            links.latency_ms if latency_ms is UNSET else latency_ms,
-            place,
-        )
+        shapes[ends[0], ends[1]] = _shape(table)
     return shapes
 
 
-def _shape(bandwidth: float | UnsetType, latency_ms: float, where: str) -> Shape:
-    return _said_where(where, Shape, None if bandwidth is UNSET else bandwidth, latency_ms)
+def _shape(table: Shape) -> Shape:
+    return Shape(*(getattr(table, name) for name in Shape.__struct_fields__))
 
 
 def _addresses(
@@ -230,10 +178,6 @@ def _addresses(
         broker = _said_where(place, scot.broker, name)
         if broker in addresses:
             raise InvalidConfiguration(f"{place}: {broker} is there twice; remove one")
-        if not 0 <= table.port <= PORT_MAX:
-            raise InvalidConfiguration(
-                f"{place}.port must be between 0 and {PORT_MAX}, not {table.port}"
-            )
         addresses[broker] = Address(table.host, table.port)
     return addresses
 
@@ -246,64 +190,38 @@ def _said_where(where: str, make: Callable[..., _Made], *facts: object) -> _Made
         raise InvalidConfiguration(f"{where}: {failure}") from failure
 
 
+# Writing
+
+
 def format_overlay(overlay: NamedOverlay) -> str:
     """Return TOML text that `parse_overlay` reads back as the same overlay."""
     configuration = overlay.configuration
-    parts = [
-        f"insecure = {_toml_value(configuration.insecure)}  "
-        "# true: brokers may listen where other machines reach them\n",
+    insecure = described(OverlayDocument, "insecure")
+    tables = [
+        f"insecure = {encode_value(configuration.insecure)}  # true: {insecure}\n",
         format_topology(overlay.topology),
-        _table(
-            "routing",
-            {
-                "algorithm": configuration.algorithm,
-                "congestion_threshold": float(configuration.congestion_threshold),
-                "window_ms": float(configuration.window_ms),
-            },
-        ),
-        _queues("queues", configuration.queues, configuration.link_policy),
-        _queues("client_queues", configuration.client_queues, configuration.client_policy),
-        _table("limits", asdict(configuration.limits)),
+    ]
+    tables += [
+        encode_table(name, _as_declared(settings))
+        for name in _SHARED
+        if isinstance(settings := getattr(configuration, name), Struct)
     ]
     for (source, target), shape in configuration.shapes.items():
-        values: dict[str, object] = {"source": source.short, "target": target.short}
-        if shape.bandwidth is not None:
-            values["bandwidth_bytes_per_s"] = float(shape.bandwidth)
-        values["latency_ms"] = float(shape.latency_ms)
-        parts.append(_table("[links.shape]", values))
+        ends = {"source": source.short, "target": target.short}
+        tables.append(encode_table("[links.shape]", ends | _as_declared(shape)))
     for broker in configuration.scot.brokers:
         address = configuration.address(broker)
-        parts.append(_table(f"brokers.{encode_text(broker.short)}", address._asdict()))
-    return "\n".join(parts)
+        tables.append(encode_table(f"brokers.{encode_text(broker.short)}", address._asdict()))
+    return "\n".join(tables)
 
 
-def _queues(name: str, bounds: QueueBounds, policy: Enum) -> str:
-    return _table(name, {**asdict(bounds), "policy": policy})
+def _as_declared(settings: Struct) -> dict[str, Any]:
+    """Return settings as they would have been read: a whole number is a float where one belongs."""
+    tables = msgspec.to_builtins(settings)
+    return structs.asdict(msgspec.convert(tables, type(settings)))
 
 
-def _table(name: str, values: dict[str, object]) -> str:
-    lines = [f"[{name}]", *(f"{key} = {_toml_value(value)}" for key, value in values.items())]
-    return "\n".join(lines) + "\n"
-
-
-def _toml_value(value: object) -> str:
-    if isinstance(value, Enum):
-        return encode_text(str(value.value))
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return encode_text(value)
-    return repr(value)
-
-
-_TABLES: dict[str, type[msgspec.Struct]] = {
-    "routing": RoutingTable,
-    "queues": QueueTable,
-    "client_queues": ClientQueueTable,
-    "links": LinksTable,
-    "limits": LimitsTable,
-}
-_PREFIX = "OCTOPIS_"
+# The environment and flags
 
 Flags = Mapping[tuple[str, str], Any]
 """Values by table and key; None where the flag was not given."""
@@ -311,13 +229,11 @@ Flags = Mapping[tuple[str, str], Any]
 
 def variables() -> dict[str, tuple[str, str]]:
     """Return the table and the key that each variable of the environment stands for."""
-    known = {
-        f"{_PREFIX}{table}_{field.name}".upper(): (table, field.name)
-        for table, struct in _TABLES.items()
-        for field in msgspec.structs.fields(struct)
-        if field.name != "shape"
-    }
-    return {**known, f"{_PREFIX}INSECURE": ("", "insecure")}
+    places = [("", "insecure")]
+    for table, struct in _tables().items():
+        keys = [each.name for each in structs.fields(struct) if get_origin(each.type) is not tuple]
+        places += [(table, key) for key in keys]
+    return {_PREFIX + "_".join(filter(None, place)).upper(): place for place in places}
 
 
 def configured(
@@ -336,9 +252,19 @@ def configured(
     return overlay_of(tables, where)
 
 
+def _tables() -> dict[str, type[Struct]]:
+    """Return the tables of single settings; those that describe the topology are none."""
+    return {
+        each.name: each.type
+        for each in structs.fields(OverlayDocument)
+        if isinstance(each.type, type(Struct))
+        and each.name not in TopologyDocument.__struct_fields__
+    }
+
+
 def _from_environment(environment: Mapping[str, str]) -> dict[tuple[str, str], Any]:
     known = variables()
-    tables = tuple(f"{_PREFIX}{table.upper()}_" for table in _TABLES)
+    tables = tuple(f"{_PREFIX}{table.upper()}_" for table in _tables())
     found = {}
     for name, text in environment.items():
         if name in known:

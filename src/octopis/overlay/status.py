@@ -53,9 +53,7 @@ def totals(statuses: Statuses) -> dict[str, Any]:
         "links": len(links),
         "queued": sum(link["queue_length"] for link in links),
         "overloaded": sum(link["overloaded"] for link in links),
-        "congested_brokers": sorted(
-            {each for status in answered for each in status["congested_brokers"]}
-        ),
+        "backpressure": sorted({each for status in answered for each in status["backpressure"]}),
     }
 
 

@@ -1,12 +1,11 @@
 """Runs a whole overlay on this machine: starts its processes, watches them, stops them in order.
 
-No process outlives it: each holds one end of a pipe and stops when the other is closed, which the
-system does for a supervisor that was killed.
+Each process has as many brokers as the others, and neighbours are apart where that can be: they
+work on the same notifications one after the other, and in different processes they do so at the
+same time, on different cores.
 
-Which brokers share a process: as many in each, and neighbours apart where that can be.
-
-Neighbours work on the same notifications one after the other. In different processes they do so
-at the same time, on different cores.
+No process outlives the supervisor: each holds one end of a pipe and stops when the other is closed,
+which the system does for a supervisor that was killed.
 """
 
 import asyncio
@@ -24,11 +23,15 @@ import msgspec
 from octopis.core.model import BrokerId
 from octopis.core.topology import SCOT
 from octopis.errors import OperationFailed
-from octopis.overlay.deployment import address_of, open_doors, planned
+from octopis.overlay.deployment import address_of, open_listeners, planned
 from octopis.overlay.process import Child, ProcessOrder
 from octopis.overlay.registry import CONFIGURATION_FILE, OverlayState, StateFolder
 from octopis.overlay.settings import NamedOverlay, format_overlay, parse_overlay
 from octopis.trace import Level
+
+START_S = 120.0
+_END_S = 5.0
+_LOOK_S = 0.02
 
 
 def cores() -> int:
@@ -54,11 +57,6 @@ def share_brokers(scot: SCOT, processes: int) -> list[list[BrokerId]]:
         shares[chosen].append(broker)
         process_of[broker] = chosen
     return [share for share in shares if share]
-
-
-START_S = 120.0
-_END_S = 5.0
-_LOOK_S = 0.02
 
 
 class OverlayOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,11 +106,11 @@ class Supervisor:
         """
         overlay = parse_overlay(self._order.configuration, "the overlay's document")
         limits = overlay.configuration.limits
-        doors = open_doors(planned(overlay.configuration, self._order.first_port))
+        listeners = open_listeners(planned(overlay.configuration, self._order.first_port))
         with ExitStack() as stack:
-            for door in doors.values():
-                stack.callback(door.close)
-            addresses = {broker: address_of(door) for broker, door in doors.items()}
+            for listener in listeners.values():
+                stack.callback(listener.close)
+            addresses = {broker: address_of(listener) for broker, listener in listeners.items()}
             placed = NamedOverlay(overlay.topology, overlay.configuration.at(addresses))
             first_port = next(iter(addresses.values())).port
             name = f"{overlay.topology.name}-{first_port}"
@@ -123,7 +121,7 @@ class Supervisor:
             document = folder.path / CONFIGURATION_FILE
             document.write_text(format_overlay(placed), encoding="utf-8")
             try:
-                await self._start(shares, doors, document)
+                await self._start(shares, listeners, document)
                 if await self._started():
                     state = msgspec.structs.replace(state, ready=True)
                     folder.write(state)
@@ -134,17 +132,17 @@ class Supervisor:
                 await self._end()
 
     async def _start(
-        self, shares: list[list[BrokerId]], doors: dict[BrokerId, socket], document: Path
+        self, shares: list[list[BrokerId]], listeners: dict[BrokerId, socket], document: Path
     ) -> None:
-        """Start a process for each share of the brokers, and leave their doors to it alone."""
+        """Start a process for each share of the brokers, and leave their sockets to it alone."""
         for number, share in enumerate(shares):
             child = Child(number, share, document.with_name(f"process-{number}.log"))
             self._children.append(child)
-            numbers = {broker.short: doors[broker].fileno() for broker in share}
+            numbers = {broker.short: listeners[broker].fileno() for broker in share}
             trace, level = self._order.trace, self._order.level
-            await child.start(ProcessOrder(str(document), numbers, trace, level), doors)
-        for door in doors.values():
-            door.close()
+            await child.start(ProcessOrder(str(document), numbers, trace, level), listeners)
+        for listener in listeners.values():
+            listener.close()
 
     async def _started(self) -> bool:
         """Wait until every broker is ready; False where the overlay is to stop before that."""
@@ -198,7 +196,7 @@ class Supervisor:
         return OverlayState(
             name=folder.name,
             topology=overlay.topology.name,
-            algorithm=configuration.algorithm.value,
+            algorithm=configuration.routing.algorithm.value,
             pid=os.getpid(),
             started_ns=time.time_ns(),
             ready=False,

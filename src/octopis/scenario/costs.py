@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from octopis.core.model.suggestion import did_you_mean
-from octopis.core.toml import decode
+from octopis.core.toml import decode, encode_table
 from octopis.errors import InvalidConfiguration
 
 
@@ -156,11 +156,8 @@ def parse_profile(text: str, where: str) -> Profile:
 
 def format_profile(profile: Profile) -> str:
     """Return the [costs] of a profile as TOML, with the source of each in a comment."""
-    lines = [
-        f"{name} = {getattr(profile.costs, name)!r}  # {profile.sources[name]}\n"
-        for name in profile.costs.__struct_fields__
-    ]
-    return f"[costs]  # profile {profile.name}\n" + "".join(lines)
+    comments = {"": f"profile {profile.name}", **profile.sources}
+    return encode_table("costs", msgspec.structs.asdict(profile.costs), comments)
 
 
 def profile_named(name: str) -> Profile:

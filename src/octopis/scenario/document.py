@@ -5,13 +5,14 @@ On disk a scenario is a folder: this document, `scenario.toml`, beside three tab
 all subscriptions have settled. Written out, every cost has its source in a comment.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from octopis.core.model import BrokerId
-from octopis.core.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
-from octopis.core.toml import decode, encode_text
+from octopis.core.routing.options import RoutingOptions as RoutingOptions  # noqa: PLC0414 - ours
+from octopis.core.toml import decode, encode_table
 from octopis.core.topology import NamedTopology, catalogue_names, format_topology, from_catalogue
 from octopis.core.topology.document import TopologyDocument, topology_of
 from octopis.errors import InvalidConfiguration, InvalidTopology
@@ -19,6 +20,16 @@ from octopis.scenario.costs import Costs, Profile, format_profile
 
 Policy = Literal["drop_newest", "drop_oldest", "stop"]
 """What happens to a copy for a full output queue: it is dropped, the oldest is, or the run ends."""
+
+_ROUTING_COMMENTS = {
+    "algorithm": "snr, dnr or bid",
+    "congestion_threshold": "tau",
+    "window_ms": "t_w",
+}
+_QUEUE_COMMENTS = {
+    "": "one output queue for each direction of each link",
+    "policy": "at the bound: drop_newest, drop_oldest or stop",
+}
 
 
 class Heading(msgspec.Struct, frozen=True):
@@ -29,18 +40,10 @@ class Heading(msgspec.Struct, frozen=True):
     description: str = ""
 
 
-class RoutingOptions(msgspec.Struct, frozen=True):
-    """How notifications are routed, and when a queue counts as congested."""
-
-    algorithm: Algorithm
-    congestion_threshold: float = CONGESTION_THRESHOLD
-    window_ms: float = WINDOW_MS
-
-
 class QueueOptions(msgspec.Struct, frozen=True):
     """How long an output queue may become, and what happens then."""
 
-    capacity_messages: int = 100_000
+    capacity_messages: Annotated[int, Meta(ge=1)] = 100_000
     policy: Policy = "drop_newest"
 
 
@@ -79,7 +82,8 @@ def parse_scenario(text: str, where: str) -> tuple[ScenarioDocument, NamedTopolo
     document = decode(text, ScenarioDocument, where)
     topology = topology_of(document, where)
     document.costs.check(where)
-    _check_options(document, where)
+    if not document.scenario.name:
+        raise InvalidConfiguration(f"{where}: scenario.name is empty")
     for kind in ("slow_links", "cut_links"):
         faults: tuple[SlowLink | CutLink, ...] = getattr(document, kind)
         for number, fault in enumerate(faults):
@@ -89,19 +93,6 @@ def parse_scenario(text: str, where: str) -> tuple[ScenarioDocument, NamedTopolo
                 if _overlap(fault, other, topology):
                     raise InvalidConfiguration(f"{place} and [{before}] overlap: make them one")
     return document, topology
-
-
-def _check_options(document: ScenarioDocument, where: str) -> None:
-    if not document.scenario.name:
-        raise InvalidConfiguration(f"{where}: scenario.name is empty")
-    if not document.routing.congestion_threshold > 0:
-        raise InvalidConfiguration(f"{where}: routing.congestion_threshold must be above 0")
-    if not 0.001 <= document.routing.window_ms < 1e6:
-        raise InvalidConfiguration(
-            f"{where}: routing.window_ms must be 0.001 or more and below 1e6"
-        )
-    if document.queues.capacity_messages < 1:
-        raise InvalidConfiguration(f"{where}: queues.capacity_messages must be 1 or more")
 
 
 def _ends(fault: SlowLink | CutLink, topology: NamedTopology) -> tuple[BrokerId, BrokerId]:
@@ -137,33 +128,24 @@ def format_scenario(  # noqa: PLR0913 - the tables of one document
     faults: tuple[SlowLink | CutLink, ...] = (),
 ) -> str:
     """Return the text of a `scenario.toml`."""
-    lines = ["[scenario]", f"name = {encode_text(heading.name)}"]
-    lines += [f"description = {encode_text(heading.description)}"] if heading.description else []
-    lines += [f"seed = {heading.seed}", "", _topology(topology).rstrip(), ""]
-    lines += [
-        "[routing]",
-        f'algorithm = "{routing.algorithm.value}"  # snr, dnr or bid',
-        f"congestion_threshold = {routing.congestion_threshold!r}  # tau",
-        f"window_ms = {routing.window_ms!r}  # t_w",
-        "",
-        "[queues]  # one output queue for each direction of each link",
-        f"capacity_messages = {queues.capacity_messages}",
-        f'policy = "{queues.policy}"  # at the bound: drop_newest, drop_oldest or stop',
-        "",
-        format_profile(profile).rstrip(),
+    description = heading.description or None
+    tables = [
+        encode_table(
+            "scenario", {"name": heading.name, "description": description, "seed": heading.seed}
+        ),
+        _topology(topology),
+        encode_table("routing", msgspec.structs.asdict(routing), _ROUTING_COMMENTS),
+        encode_table("queues", msgspec.structs.asdict(queues), _QUEUE_COMMENTS),
+        format_profile(profile),
     ]
     for fault in faults:
-        lines += ["", "[[slow_links]]" if isinstance(fault, SlowLink) else "[[cut_links]]"]
-        for name in fault.__struct_fields__:
-            value = getattr(fault, name)
-            lines.append(
-                f"{name} = {encode_text(value) if isinstance(value, str) else repr(value)}"
-            )
-    return "\n".join(lines) + "\n"
+        name = "[slow_links]" if isinstance(fault, SlowLink) else "[cut_links]"
+        tables.append(encode_table(name, msgspec.structs.asdict(fault)))
+    return "\n".join(tables)
 
 
 def _topology(topology: NamedTopology) -> str:
     for name in catalogue_names():
         if from_catalogue(name) == topology:
-            return f'[topology]\ncatalogue = "{name}"\n'
+            return encode_table("topology", {"catalogue": name})
     return format_topology(topology)

@@ -39,13 +39,17 @@ from octopis.simulator.notifying import Notifying
 
 
 class FlightAttributes(dict[str, Value]):
-    """The attributes of a notification that know its flight; brokers pass them on untouched."""
+    """The attributes of a notification that know its flight, and what subscriptions match it.
 
-    __slots__ = ("flight",)
+    Brokers pass them on untouched.
+    """
+
+    __slots__ = ("flight", "matching")
 
     def __init__(self, flight: Flight) -> None:
         super().__init__(flight.audience.attributes[flight.row])
         self.flight = flight
+        self.matching = flight.audience.matching(flight.row)
 
 
 class AudienceIndex:
@@ -87,11 +91,8 @@ class AudienceIndex:
 
     def _found(self, attributes: object) -> list[tuple[str, Any]]:
         assert isinstance(attributes, FlightAttributes), "brokers pass notifications on untouched"
-        flight, held = attributes.flight, self._held
-        if len(held) * 20 < len(self._numbers):  # few of them: local clients
-            wants = flight.audience.wants
-            return [held[number] for number in held if wants(flight.row, number)]
-        return [held[n] for n in flight.audience.matching(flight.row) if n in held]
+        held = self._held
+        return [held[number] for number in attributes.matching if number in held]
 
 
 class RealBrokers:

@@ -1,9 +1,9 @@
 import asyncio
 import logging
 import time
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from octopis.broker.broker import LiveBroker
 from octopis.broker.settings import Shape
@@ -33,7 +33,6 @@ FIRST, LAST = line(2).brokers
 def test_broker_without_neighbours_is_ready_at_once():
     async def work() -> None:
         async with running(overlay(line(1))) as live:
-            assert live[FIRST].is_ready
             assert live[FIRST].ready.is_set()
 
     run_live(work())
@@ -47,9 +46,11 @@ def test_requests_wait_for_neighbours_but_not_for_ever(caplog):
             async with client_of(live[FIRST]) as client:
                 publishing = asyncio.create_task(client.publish({"x": 1}))
                 await until(lambda: live[FIRST].clients[client.id].publications)
-                assert not live[FIRST].is_ready
+                assert not live[FIRST].ready.is_set()
+                assert not live[FIRST].status()["ready"]
                 await publishing
-                assert live[FIRST].is_ready
+                assert live[FIRST].ready.is_set()
+                assert live[FIRST].status()["ready"]
 
     run_live(work())
     assert "B(a, 0) goes on without having heard of B(b, 0)" in caplog.text
@@ -58,11 +59,12 @@ def test_requests_wait_for_neighbours_but_not_for_ever(caplog):
 def test_windows_of_the_link_status_table_follow_the_clock():
     async def work() -> None:
         async with ready(overlay(line(2), window_ms=20)) as live:
-            status = live[FIRST].core.link_status
-            status.entered(LAST, 3)
-            await until(lambda: status[LAST].q_in >= 3)
-            await until(lambda: status[LAST].q_in == 0)
-            status.dropped(LAST, 3)
+            status = live[FIRST].core.link_status[LAST]
+            status.entered(time.monotonic_ns(), 3)
+            q_in = lambda: live[FIRST].status()["links"]["b,0"]["q_in"]  # noqa: E731
+            await until(lambda: q_in() >= 3)
+            await until(lambda: q_in() == 0)
+            status.dropped(time.monotonic_ns(), 3)
 
     run_live(work())
 
@@ -81,8 +83,8 @@ def test_under_dnr_a_batch_alone_does_not_look_like_congestion(
     algorithm: Algorithm, threshold: float, batch: int
 ):
     async def work() -> None:
-        one = overlay(line(1), algorithm, congestion_threshold=threshold)
-        assert LiveBroker(FIRST, one)._batch_max == batch
+        one = overlay(line(1, 2), algorithm, congestion_threshold=threshold)
+        assert LiveBroker(FIRST, one).intake._batch_max == batch
 
     run_live(work())
 
@@ -91,11 +93,11 @@ def test_notice_of_a_broker_that_is_not_in_the_overlay_is_let_go():
     async def work() -> None:
         async with ready(overlay(line(2))) as live:
             stranger = line(3).brokers[2]
-            live[FIRST].notice_arrived(LAST, Notice(stranger, 1, congested=True))
-            assert live[FIRST].may_publish
-            live[FIRST].notice_arrived(LAST, Notice(LAST, 1, congested=True))
-            assert not live[FIRST].may_publish
-            assert live[FIRST].may_change
+            live[FIRST].backpressure.heard(LAST, Notice(stranger, 1, holds=True))
+            assert live[FIRST].intake.may_publish
+            live[FIRST].backpressure.heard(LAST, Notice(LAST, 1, holds=True))
+            assert not live[FIRST].intake.may_publish
+            assert live[FIRST].intake.may_change
 
     run_live(work())
 
@@ -154,15 +156,16 @@ def test_notifications_with_pending_clusters_are_routed_in_small_batches():
         scot = line(2, 2)
         async with ready(overlay(scot, Algorithm.DNR)) as live:
             broker, neighbour = live[scot.brokers[0]], scot.brokers[2]
+            link = broker.links[neighbour]
             sizes: list[int] = []
             route = broker.core.messages_arrived
-            broker.core.messages_arrived = lambda link, part: (
+            broker.core.messages_arrived = lambda link, part, now_ns: (
                 sizes.append(len(part)),
-                route(link, part),
+                route(link, part, now_ns),
             )[1]
             (one,) = decode_published(b"\x91" + encode_published({"x": 1}, b"", "me", 1, 1))
-            broker.messages_arrived(neighbour, [NotificationMessage(one, ClusterBitVector(2))] * 25)
-            broker.messages_arrived(neighbour, [NotificationMessage(one)] * 25)
+            link.messages_arrived([NotificationMessage(one, ClusterBitVector(2))] * 25)
+            link.messages_arrived([NotificationMessage(one)] * 25)
             assert sizes == [10, 10, 5, 25]
 
     run_live(work())

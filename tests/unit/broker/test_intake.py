@@ -1,6 +1,10 @@
+import asyncio
 from collections import deque
+from typing import Any
 
 from octopis.broker.intake import BATCH_MAX, CHANGES_MAX, Intake
+from octopis.broker.recorder import Recorder
+from octopis.core.routing import Effect
 from octopis.core.wire.client import PublishRequest, UnsubscribeRequest
 from octopis.core.wire.published import Published, encode_published
 from octopis.errors import InvalidNotification
@@ -8,21 +12,48 @@ from support.live import run_live, until
 
 
 class Home:
-    """A broker that notes what it is given."""
+    """All that an intake is connected with: notes what it is given."""
 
-    def __init__(self) -> None:
-        self.may_publish = self.may_change = True
+    def __init__(self, batch_max: int) -> None:
+        self.id = "here"
+        self.batch_max = batch_max
+        self.brokers: list[str] = []
+        self.is_full = False
+        self.queue = self
         self.batches: list[list[Published]] = []
         self.changes: list[str] = []
+        self.left: list[str] = []
         self.stops_after: int | None = None
 
-    def publish(self, batch: list[Published]) -> None:
+    # As the routing core
+
+    def client_publishes(self, batch: list[Published], now_ns: int) -> list[Effect]:
+        assert now_ns
         self.batches.append(batch)
         if self.stops_after is not None and len(self.batches) >= self.stops_after:
-            self.may_publish = False
+            self.brokers = ["there is backpressure somewhere"]
+        return []
 
-    def change(self, session: "Session", request: UnsubscribeRequest) -> None:
-        self.changes.append(f"{session.client} {request.request}")
+    def client_unsubscribes(self, client: str, subscription: str, now_ns: int) -> list[Effect]:
+        assert now_ns
+        self.changes.append(f"{client} {subscription}")
+        return []
+
+    def client_leaves(self, client: str, now_ns: int) -> list[Effect]:
+        assert now_ns
+        self.left.append(client)
+        return []
+
+    # As its effects
+
+    def carry_out(self, effects: list[Effect]) -> None:
+        assert effects == []
+
+    def add(self, session: "Session") -> None:
+        session.is_to_be_flushed = True
+
+    def forget(self, session: "Session") -> None:
+        session.is_to_be_flushed = False
 
     def flush(self) -> None:
         pass
@@ -36,7 +67,10 @@ class Session:
     """What an intake knows of a client."""
 
     def __init__(self, client: str) -> None:
-        self.client = client
+        self.client = self.name = client
+        self.numbers: dict[str, int] = {}
+        self.undelivered = self.dropped = 0
+        self.is_to_be_flushed = False
         self.changes: deque[UnsubscribeRequest] = deque()
         self.publications: deque[PublishRequest] = deque()
         self.publications_bytes = 0
@@ -56,17 +90,25 @@ class Session:
     def answer(self, request: int, error: object = None) -> None:
         self.answers.append((request, error))
 
-    def pump(self) -> None:
-        pass
+    def finish_publication(self) -> None:
+        self.publications_bytes -= len(self.publications.popleft().notifications)
 
     def fail(self, failure: object) -> None:
         self.failures.append(failure)
 
 
 def with_intake(work, batch_max: int = BATCH_MAX) -> None:
+    """Run work(an intake that is open, what it is connected with)."""
+
     async def whole() -> None:
-        home = Home()
-        await work(Intake(home, batch_max=batch_max, bytes_max=1_000), home)  # type: ignore[arg-type]
+        home = Home(batch_max)
+        clients: dict[str, Session] = {}
+        made: Any = Intake
+        intake = made(
+            home, home, home, Recorder(), links={"there": home}, clients=clients, bytes_max=1_000
+        )
+        intake.open()
+        await work(intake, home)
 
     run_live(whole())
 
@@ -83,6 +125,7 @@ def test_what_came_together_is_routed_together():
         assert one.answers == [(0, None), (1, None), (2, None)]
         assert one.publications_bytes == 0
         assert intake.waiting == 0
+        assert one.is_to_be_flushed
 
     with_intake(work)
 
@@ -115,7 +158,7 @@ def test_nothing_passes_while_publishers_wait_and_all_later():
         assert len(home.routed) == 8  # in the middle of a request
         assert session.answers == []
         assert intake.waiting == 1
-        home.may_publish, home.stops_after = True, None
+        home.brokers, home.stops_after = [], None
         intake.wake()
         await until(lambda: session.answers)
         assert len(home.routed) == 10
@@ -152,23 +195,39 @@ def test_nonsense_ends_the_connection_and_nothing_more_of_it_is_looked_at():
     with_intake(work)
 
 
-def test_changes_take_turns_and_wait_while_the_broker_is_congested():
+def test_changes_take_turns_and_wait_while_a_queue_is_full():
     async def work(intake: Intake, home: Home) -> None:
         one, other = Session("one"), Session("other")
         for request in range(CHANGES_MAX):
-            one.changes.append(UnsubscribeRequest(request, "s"))
-        other.changes.append(UnsubscribeRequest(0, "s"))
-        home.may_change = False
+            one.changes.append(UnsubscribeRequest(request, f"s{request}"))
+        other.changes.append(UnsubscribeRequest(0, "s0"))
+        home.is_full = True
         intake.add(one)
         intake.add(other)
         one.asks(99, range(1))
         intake.add(one)  # publications may pass
         await until(lambda: one.answers)
         assert home.changes == []
-        home.may_change = True
+        home.is_full = False
         intake.wake()
         await until(lambda: len(home.changes) == CHANGES_MAX + 1)
-        assert home.changes[:3] == ["one 0", "other 0", "one 1"]
+        assert home.changes[:3] == ["one s0", "other s0", "one s1"]
+
+    with_intake(work)
+
+
+def test_nothing_is_taken_in_before_it_is_open_and_after_it_is_closed():
+    async def work(intake: Intake, home: Home) -> None:
+        session = Session("one")
+        intake.close()
+        session.asks(1, range(1))
+        session.changes.append(UnsubscribeRequest(2, "s"))
+        intake.add(session)
+        await asyncio.sleep(0.02)
+        assert (home.routed, home.changes) == ([], [])
+        intake.open()
+        await until(lambda: len(session.answers) == 2)
+        assert (home.routed, home.changes) == (["one 0"], ["one s"])
 
     with_intake(work)
 
@@ -176,15 +235,19 @@ def test_changes_take_turns_and_wait_while_the_broker_is_congested():
 def test_requests_of_a_client_that_is_gone_are_forgotten():
     async def work(intake: Intake, home: Home) -> None:
         session = Session("one")
+        intake.arrive(session)
         session.asks(1, range(10))
-        session.changes.append(UnsubscribeRequest(0, "s"))
+        session.changes.append(UnsubscribeRequest(0, "s0"))
         home.stops_after = 1
         intake.add(session)
         await until(lambda: home.batches)
-        intake.forget(session)
-        home.may_publish, home.stops_after = True, None
+        intake.leave(session, "it is gone")
+        home.brokers, home.stops_after = [], None
         intake.wake()
         assert intake.waiting == 0
         assert len(home.routed) == 4
+        assert home.left == ["one"]
+        intake.leave(session, "it is gone")  # said twice
+        assert home.left == ["one"]
 
     with_intake(work, batch_max=4)

@@ -1,10 +1,11 @@
 import asyncio
+import time
 
 import pytest
 
-from octopis.broker.settings import QueueBounds, Shape
-from octopis.core.model import BrokerId, ClusterBitVector
-from octopis.core.routing import Algorithm, NotificationMessage
+from octopis.broker.settings import LinkQueues, Shape
+from octopis.core.model import ClusterBitVector
+from octopis.core.routing import Algorithm, NotificationMessage, Reason
 from octopis.core.routing.messages import Refresh, Unsubscribe
 from octopis.core.wire.control import Goodbye, Ping
 from octopis.core.wire.published import decode_published, encode_published
@@ -28,8 +29,8 @@ def with_link(work, **options: object) -> None:
 def test_messages_arrive_and_the_core_hears_that_they_left():
     async def work(link, live: Brokers) -> None:
         core = live[FIRST].core
-        core.link_status.entered(LAST, 3)
-        link.enqueue([NotificationMessage(ONE)] * 3)
+        core.link_status[LAST].entered(time.monotonic_ns(), 3)
+        link.enqueue([NotificationMessage(ONE)] * 3, [Reason.MATCH] * 3)
         assert core.link_status[LAST].queue_length == len(link.queue) == 3
         link.pump()
         assert core.link_status[LAST].queue_length == len(link.queue) == 0
@@ -42,8 +43,8 @@ def test_slow_socket_leaves_the_rest_in_the_queue_where_it_is_seen():
     async def work(link, live: Brokers) -> None:
         live[LAST].links[FIRST].connection._transport.pause_reading()
         count = 40_000
-        live[FIRST].core.link_status.entered(LAST, count)
-        link.enqueue([NotificationMessage(ONE)] * count)
+        live[FIRST].core.link_status[LAST].entered(time.monotonic_ns(), count)
+        link.enqueue([NotificationMessage(ONE)] * count, [Reason.MATCH] * count)
         link.pump()
         for _ in range(100):
             await asyncio.sleep(0)
@@ -58,11 +59,12 @@ def test_latency_alone_delays_and_loses_nothing():
     async def work(link, live: Brokers) -> None:
         loop = asyncio.get_running_loop()
         arrived: list[float] = []
-        receive = live[LAST].messages_arrived
-        live[LAST].messages_arrived = lambda *facts: (arrived.append(loop.time()), receive(*facts))
+        other = live[LAST].links[FIRST]
+        receive = other.messages_arrived
+        other.messages_arrived = lambda messages: (arrived.append(loop.time()), receive(messages))
         start = loop.time()
-        live[FIRST].core.link_status.entered(LAST, 1)
-        link.enqueue([NotificationMessage(ONE)])
+        live[FIRST].core.link_status[LAST].entered(time.monotonic_ns(), 1)
+        link.enqueue([NotificationMessage(ONE)], [Reason.MATCH])
         link.pump()
         assert not link.queue  # it is on its way
         await until(lambda: arrived)
@@ -73,32 +75,32 @@ def test_latency_alone_delays_and_loses_nothing():
 
 def test_control_messages_pass_the_queue():
     async def work(link, live: Brokers) -> None:
-        live[FIRST].core.link_status.entered(LAST, 1_000)
-        link.enqueue([NotificationMessage(ONE)] * 1_000)
+        live[FIRST].core.link_status[LAST].entered(time.monotonic_ns(), 1_000)
+        link.enqueue([NotificationMessage(ONE)] * 1_000, [Reason.MATCH] * 1_000)
         link.pump()
         heard = live[LAST].links[FIRST].connection._heard_at
         link.control(Ping())
         await until(lambda: live[LAST].links[FIRST].connection._heard_at > heard)
         assert link.queue
 
-    with_link(work, shapes={(FIRST, LAST): Shape(bandwidth=1_000)})
+    with_link(work, shapes={(FIRST, LAST): Shape(1_000)})
 
 
 def test_link_that_goes_down_throws_its_queue_away_and_counts(caplog):
     async def work(link, live: Brokers) -> None:
-        live[FIRST].core.link_status.entered(LAST, 500)
-        link.enqueue([NotificationMessage(ONE)] * 500)
-        assert live[FIRST].congestion.outputs == {link}
+        live[FIRST].core.link_status[LAST].entered(time.monotonic_ns(), 500)
+        link.enqueue([NotificationMessage(ONE)] * 500, [Reason.MATCH] * 500)
+        assert live[FIRST].backpressure.outputs == {link}
         link.connection.abort("cut by the test")
         await until(lambda: not link.is_up)
         assert link.lost == 500
         assert live[FIRST].core.link_status[LAST].queue_length == 0
-        assert not live[FIRST].congestion.outputs
+        assert not live[FIRST].backpressure.outputs
         await until(lambda: link.is_up)
         assert link.reconnects == 1
 
-    bounds = QueueBounds(capacity=1_000, high_water=100)
-    with_link(work, queues=bounds, shapes={(FIRST, LAST): Shape(bandwidth=1_000)})
+    bounds = LinkQueues(capacity=1_000, high_water=100)
+    with_link(work, queues=bounds, shapes={(FIRST, LAST): Shape(1_000)})
     assert "the link to B(b, 0) is down: cut by the test, 500 notifications are lost" in caplog.text
 
 
@@ -118,9 +120,10 @@ def test_what_the_core_must_never_see_is_stopped_here():
             Refresh(LAST, 1),
             NotificationMessage(ONE, ClusterBitVector(1)),
             NotificationMessage(ONE, ClusterBitVector(2)),
+            NotificationMessage(ONE, bids=0b100),
         ):
             with pytest.raises(ProtocolError):
                 link._check([message])
-        link._check([Unsubscribe("s"), NotificationMessage(ONE, bids=(BrokerId("a", 0),))])
+        link._check([Unsubscribe("s"), NotificationMessage(ONE, bids=0b11)])
 
     with_link(work, algorithm=Algorithm.SNR)

@@ -3,16 +3,34 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from octopis.broker.settings import ClientPolicy, LinkPolicy, QueueBounds
-from octopis.broker.tracing import TraceOptions
+from octopis.broker.recorder import LinkLog
+from octopis.broker.settings import ClientPolicy, ClientQueues, LinkPolicy, LinkQueues
+from octopis.broker.tracing import Row, TraceOptions
 from octopis.core.filters import parse_filter
-from octopis.core.routing import Algorithm
+from octopis.core.model import BrokerId, ClusterBitVector
+from octopis.core.routing import Algorithm, Message, NotificationMessage, Reason
+from octopis.core.routing.messages import TableSnapshot, Unsubscribe
+from octopis.core.wire.published import Published
 from octopis.overlay.deployment import running
 from octopis.trace import Level, read_summary
-from support.live import client_of, line, overlay, raw_client, run_live, tables_hold, until
+from octopis.trace.schemas import IMS, LINKS
+from support.live import client_of, line, overlay, raw_client, ready, run_live, tables_hold, until
+
+
+def test_broker_without_a_trace_tells_nobody():
+    async def work() -> None:
+        async with ready(overlay(line(1))) as live:
+            (broker,) = live.values()
+            async with client_of(broker) as client, client.subscribe("x > 0") as notifications:
+                await client.publish({"x": 1})
+                assert (await anext(notifications)).attributes == {"x": 1}
+                assert broker.clients[client.id]._queue_log is None
+
+    run_live(work())
+
 
 FIRST, LAST = line(2).brokers
-TINY = QueueBounds(capacity=10, high_water=5)
+TINY = {"capacity": 10, "high_water": 5}
 
 
 def rows(folder: Path, table: str) -> list[dict[str, Any]]:
@@ -58,7 +76,7 @@ def test_everything_that_one_broker_sees_is_written_down(tmp_path: Path):
 def test_what_a_full_queue_drops_is_written_down(tmp_path: Path):
     async def work() -> None:
         configuration = overlay(
-            line(2), queues=TINY, link_policy=LinkPolicy.DROP_OLDEST, window_ms=10
+            line(2), queues=LinkQueues(**TINY, policy=LinkPolicy.DROP_OLDEST), window_ms=10
         )
         async with running(configuration, trace=TraceOptions(tmp_path, Level.FULL)) as live:
             for broker in live.values():
@@ -80,14 +98,15 @@ def test_what_a_full_queue_drops_is_written_down(tmp_path: Path):
 
 def test_deliveries_that_a_slow_client_missed_are_not_in_the_trace(tmp_path: Path):
     async def work() -> None:
-        configuration = overlay(line(1), client_queues=TINY, client_policy=ClientPolicy.DROP_OLDEST)
+        queues = ClientQueues(**TINY, policy=ClientPolicy.DROP_OLDEST)
+        configuration = overlay(line(1), client_queues=queues)
         async with running(configuration, trace=TraceOptions(tmp_path)) as live:
             (broker,) = live.values()
             async with client_of(broker) as writer, raw_client(broker):
                 session = broker.clients["raw"]
                 effects = broker.core.client_subscribes("raw", "s", parse_filter("x >= 0"))
                 session.numbers["s"] = 1
-                broker._carry_out(effects)
+                broker.effects.carry_out(effects)
                 await writer.publish_many({"x": number} for number in range(500))
                 counted.append((session.delivered, session.dropped))
 
@@ -98,3 +117,105 @@ def test_deliveries_that_a_slow_client_missed_are_not_in_the_trace(tmp_path: Pat
     assert sequences == sorted(sequences)
     assert len(sequences) == delivered > 0 < dropped
     assert read_summary(tmp_path / "a,0").deliveries_lost == 500 - delivered
+
+
+A, B = BrokerId("a", 0), BrokerId("b", 0)
+SYNC = TableSnapshot(())
+
+
+def log(policy: LinkPolicy = LinkPolicy.DROP_NEWEST) -> tuple[LinkLog, list[Row]]:
+    rows: list[Row] = []
+    made = LinkLog(
+        A, B, kind="aCOL", clusters=3, algorithm=Algorithm.DNR, policy=policy, write=rows.extend
+    )
+    return made, rows
+
+
+def routed(sequence: int, cbv_p: int = 0) -> Message:
+    return NotificationMessage(Published({}, b"", "p", sequence), ClusterBitVector(cbv_p))
+
+
+def named(row: Row) -> dict[str, object]:
+    return dict(zip(IMS.names, row, strict=True))
+
+
+def test_row_says_what_the_message_was_and_when_it_came_and_left():
+    made, rows = log()
+    made.enqueued([SYNC], [Reason.SYNC], 5)
+    made.enqueued([routed(7, 0b110), Unsubscribe("s")], [Reason.CASE_I, Reason.SUBSCRIPTION], 10)
+    made.left(3, 40)
+    sync, notification, ending = map(named, rows)
+    assert (sync["message"], sync["publisher"], sync["queue_length"]) == ("sync", None, 0)
+    assert notification == {
+        "source": "a,0",
+        "target": "b,0",
+        "link_kind": "aCOL",
+        "message": "notification",
+        "publisher": "p",
+        "sequence": 7,
+        "subscription": None,
+        "enqueued_ns": 10,
+        "left_ns": 40,
+        "queue_length": 1,
+        "cbv_p": "110",
+        "bids": None,
+        "reason": "I",
+        "hops": None,
+        "fate": "left",
+    }
+    assert (ending["message"], ending["subscription"]) == ("subscription", "s")
+
+
+def test_drops_are_from_the_end_that_the_policy_says_and_never_of_tables():
+    for policy, dropped, kept in (
+        (LinkPolicy.DROP_NEWEST, [3, 2], [1, None]),
+        (LinkPolicy.DROP_OLDEST, [1, 2], [None, 3]),
+    ):
+        made, rows = log(policy)
+        messages = [routed(1), SYNC, routed(2), routed(3)]
+        if policy is LinkPolicy.DROP_NEWEST:
+            messages = [routed(1), routed(2), SYNC, routed(3)]
+        reasons = [Reason.SYNC if each is SYNC else Reason.MATCH for each in messages]
+        made.enqueued(messages, reasons, 10)
+        made.lost(2, 20)
+        assert [named(row)["sequence"] for row in rows] == dropped
+        assert {named(row)["fate"] for row in rows} == {"dropped"}
+        rows.clear()
+        made.left(2, 30)
+        assert [named(row)["sequence"] for row in rows] == kept
+        assert (made.dropped, made.first_dropped_ns) == (2, 20)
+
+
+def test_link_that_goes_down_cuts_what_waits():
+    made, rows = log()
+    made.enqueued([routed(1), routed(2)], [Reason.MATCH] * 2, 10)
+    made.left(1, 15)
+    made.went_down(20)
+    assert [named(row)["fate"] for row in rows] == ["left", "cut"]
+    assert dict(zip(LINKS.names, made.summed(), strict=True)) == {
+        "source": "a,0",
+        "target": "b,0",
+        "link_kind": "aCOL",
+        "subscription_ims": 0,
+        "notification_ims": 2,
+        "queue_length_max": 2,
+        "waited_ns": 2 * 5 + 5,
+        "dropped": 0,
+        "cut": 1,
+        "high_rate_ims": None,
+    }
+
+
+def test_sums_are_kept_where_no_rows_are_wanted():
+    made = LinkLog(
+        A,
+        B,
+        kind="aCOL",
+        clusters=3,
+        algorithm=Algorithm.SNR,
+        policy=LinkPolicy.DROP_NEWEST,
+        write=None,
+    )
+    made.enqueued([routed(1)], [Reason.MATCH], 10)
+    made.left(1, 30)
+    assert (made.waited_ns, made.length_max, made.ims["notification"]) == (20, 1, 1)

@@ -38,12 +38,12 @@ def test_status_tells_everything_and_is_json():
             "q_out",
             "congestion_element",
             "overloaded",
-            "congested",
+            "backpressure",
             "dropped",
             "lost_when_cut",
             "reconnects",
         } <= link.keys()
-        assert (host["cases"], host["congested_brokers"]) == ({}, [])
+        assert (host["cases"], host["backpressure"]) == ({}, [])
         assert host["drops"] == {"links": 0, "links_cut": 0, "clients": 0, "clients_left": 0}
 
     run_live(work())

@@ -11,7 +11,30 @@ def test_check_prints_the_normal_form(octopis):
 
 def test_check_as_json(octopis):
     _, printed, _ = octopis("filter", "check", "a = 1 OR b = 2", "--json")
-    assert json.loads(printed) == {"filter": "a = 1 OR b = 2", "terms": 2, "conjunctions": 2}
+    assert json.loads(printed) == {
+        "filter": "a = 1 OR b = 2",
+        "terms": 2,
+        "conjunctions": 2,
+        "warnings": [],
+    }
+
+
+def test_check_warns_of_what_is_right_and_seldom_meant(octopis):
+    asked = 'symbol = "IBM" AND sent > CURRENT_TIMESTAMP AND my-prop > 1'
+    status, printed, error = octopis("filter", "check", asked)
+    assert (status, error) == (0, "")
+    said = [line for line in printed.splitlines() if line.startswith("warning: ")]
+    assert [line.split()[1] for line in said] == ["symbol", "CURRENT_TIMESTAMP", "my-prop"]
+    status, printed, _ = octopis("filter", "check", asked, "--json")
+    assert status == 0
+    assert [f"warning: {warning}" for warning in json.loads(printed)["warnings"]] == said
+
+
+def test_check_warns_of_a_filter_that_is_never_true_in_any_dialect(octopis):
+    for words in (("a > 5 AND a < 3",), ("[a,>,5],[a,<,3]", "--dialect", "padres")):
+        status, printed, _ = octopis("filter", "check", *words)
+        assert status == 0
+        assert "warning: the filter can never be TRUE" in printed
 
 
 def test_check_says_when_or_spreads_too_far(octopis):
@@ -21,10 +44,11 @@ def test_check_says_when_or_spreads_too_far(octopis):
 
 
 def test_check_reads_standard_input(octopis, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.StringIO("price > 5\n"))
+    monkeypatch.setattr(sys, "stdin", io.StringIO('price > 5 AND a = "b"\n'))
     status, printed, _ = octopis("filter", "check", "-")
     assert status == 0
     assert "price > 5" in printed
+    assert 'warning: a = "b" compares two attributes' in printed
 
 
 def test_bad_filter_is_one_sentence_with_its_place(octopis):

@@ -4,7 +4,7 @@ import pytest
 
 import octopis
 from octopis.client.client import Client
-from octopis.core.filters import attr
+from octopis.core.filters import attr, parse_filter
 from octopis.errors import (
     ConnectionFailed,
     ConnectionLost,
@@ -71,7 +71,7 @@ def test_filters_of_every_kind_can_be_mixed():
 def test_refused_subscription_raises_the_brokers_error_and_leaves_nothing():
     async def work(client: Client, broker) -> None:
         taken = f"{client.id}/1"
-        broker.core.client_subscribes("somebody else", taken, "x > 1")
+        broker.core.client_subscribes("somebody else", taken, parse_filter("x > 1"))
         stream = client.subscribe("x > 1", "x > 2")
         with pytest.raises(InvalidSubscription, match="is another's") as error:
             await stream.__aenter__()

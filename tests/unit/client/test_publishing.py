@@ -29,7 +29,7 @@ def test_sequence_rises_by_one_whatever_is_refused_between():
             found = [await anext(notifications) for _ in range(3)]
             assert [each.sequence for each in found] == [1, 2, 3]
             assert found[2].payload == b"three"
-            assert broker.published == 3
+            assert broker.intake.published == 3
 
     with_client(work)
 
@@ -39,14 +39,14 @@ def test_those_before_a_bad_one_are_published_and_then_it_raises():
         many = [({"x": 1}, bytes(40_000)), ({"x": 2}, bytes(40_000)), {"x": float("nan")}]
         with pytest.raises(InvalidNotification, match="compares with nothing"):
             await client.publish_many(many)
-        assert broker.published == 2
+        assert broker.intake.published == 2
 
     with_client(work)
 
 
 def test_publisher_keeps_to_the_window():
     async def work(client: Client, broker) -> None:
-        broker._sync = object()  # nothing is accepted for now
+        broker.intake.close()  # nothing is accepted for now
         publishing = asyncio.create_task(
             client.publish_many(({"x": number}, bytes(1_000)) for number in range(4_000))
         )
@@ -55,8 +55,7 @@ def test_publisher_keeps_to_the_window():
         await asyncio.sleep(0.05)
         assert session.publications_bytes <= broker.overlay.limits.publish_window
         assert not publishing.done()
-        broker._sync = None
-        broker.intake.wake()
+        broker.intake.open()
         assert await publishing == 4_000
 
     with_client(work)

@@ -1,12 +1,18 @@
+import asyncio
+import logging
+
+import pytest
+
 from octopis.client.streams import Gap, Notifications, Streams
 from octopis.core.filters import parse_filter
 from octopis.core.wire.client import Delivery
 from octopis.core.wire.published import PublishedBody
+from octopis.errors import ConnectionFailed
 
 
 def stream_of(*numbers: int) -> Notifications:
-    wanted = {number: (f"me/{number}", parse_filter("x > 1")) for number in numbers}
-    return Notifications(None, wanted, None)  # type: ignore[arg-type]  # nobody reads
+    filters = {number: (f"me/{number}", parse_filter("x > 1")) for number in numbers}
+    return Notifications(None, filters, None)  # type: ignore[arg-type]  # nobody reads
 
 
 def deliveries(*numbers: list[int]) -> list[Delivery]:
@@ -81,3 +87,119 @@ def test_gap_is_told_to_every_stream():
     streams.add(other)
     streams.tell_gap(Gap("lost"))
     assert [stream._buffer[0][1] for stream in streams] == [Gap("lost"), Gap("lost")]
+
+
+class Home:
+    """Counts what streams tell their client."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    async def open_stream(self, _: Notifications) -> None:
+        self.calls.append("open")
+
+    async def close_stream(self, _: Notifications) -> None:
+        self.calls.append("close")
+
+    def consumed(self) -> None:
+        self.calls.append("consumed")
+
+
+def subscribed(home: Home, on_gap=None) -> Notifications:
+    filters = {4: ("me/4", parse_filter("x > 1")), 5: ("me/5", parse_filter("x > 2"))}
+    return Notifications(home, filters, on_gap)
+
+
+def delivery(number: int, *numbers: int) -> Delivery:
+    body = PublishedBody({"x": number}, b"p", "you", number, 7)
+    return Delivery(list(numbers), body)
+
+
+def test_notifications_come_in_order_with_their_subscriptions():
+    async def work() -> None:
+        home = Home()
+        async with subscribed(home) as stream:
+            stream.push([(0, delivery(1, 4)), (1, delivery(2, 5, 99, 4))])
+            assert stream.oldest == 0
+            first, second = await anext(stream), await anext(stream)
+            assert (first.attributes, first.payload, first.publisher) == ({"x": 1}, b"p", "you")
+            assert (first.sequence, first.intended_ns) == (1, 7)
+            assert first.subscriptions == ("me/4",)
+            assert second.subscriptions == ("me/5", "me/4")  # 99 is another stream's
+            assert stream.oldest is None
+        assert home.calls == ["open", "consumed", "consumed", "close"]
+
+    asyncio.run(work())
+
+
+def test_reader_waits_until_something_comes():
+    async def work() -> None:
+        stream = subscribed(Home())
+        reading = asyncio.create_task(anext(stream))
+        await asyncio.sleep(0)
+        assert not reading.done()
+        stream.push([(0, delivery(1, 4))])
+        assert (await reading).sequence == 1
+
+    asyncio.run(work())
+
+
+def test_batches_bring_all_that_is_there():
+    async def work() -> None:
+        stream = subscribed(Home())
+        stream.push([(number, delivery(number, 4)) for number in range(5)])
+        batches = stream.batches()
+        assert [each.sequence for each in await anext(batches)] == [0, 1, 2, 3, 4]
+        stream.push([(5, delivery(5, 4))])
+        stream.end()
+        assert [[each.sequence for each in batch] async for batch in batches] == [[5]]
+
+    asyncio.run(work())
+
+
+def test_gap_is_told_at_its_place():
+    async def work() -> None:
+        happened: list[object] = []
+        stream = subscribed(Home(), on_gap=happened.append)
+        stream.push([(0, delivery(1, 4)), (1, Gap("slow", 3)), (1, delivery(2, 4))])
+        happened += [(await anext(stream)).sequence]
+        happened += [(await anext(stream)).sequence]
+        assert happened == [1, Gap("slow", 3), 2]
+        assert stream.gaps == 1
+
+    asyncio.run(work())
+
+
+def test_gap_that_nobody_asks_for_is_in_the_log(caplog):
+    async def work() -> None:
+        stream = subscribed(Home())
+        stream.push([(0, Gap("the connection was lost")), (0, delivery(1, 4))])
+        await anext(stream)
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(work())
+    assert "notifications may be missing: the connection was lost" in caplog.text
+
+
+def test_ended_stream_gives_what_it_has_and_then_stops():
+    async def work() -> None:
+        stream = subscribed(Home())
+        stream.push([(0, delivery(1, 4))])
+        stream.end()
+        stream.push([(1, delivery(2, 4))])
+        assert [each.sequence async for each in stream] == [1]
+
+    asyncio.run(work())
+
+
+def test_stream_whose_end_was_not_filters_raises_why():
+    async def work() -> None:
+        stream = subscribed(Home())
+        reading = asyncio.create_task(anext(stream))
+        await asyncio.sleep(0)
+        stream.end(ConnectionFailed("gave up"))
+        stream.end()
+        with pytest.raises(ConnectionFailed, match="gave up"):
+            await reading
+
+    asyncio.run(work())

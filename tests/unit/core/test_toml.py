@@ -1,9 +1,11 @@
 import tomllib
+from enum import Enum
+from typing import Annotated
 
 import pytest
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from octopis.core.toml import decode, encode_text
+from octopis.core.toml import bounds, check, decode, described, encode_table, encode_text
 from octopis.errors import InvalidConfiguration
 
 
@@ -15,6 +17,23 @@ class Inner(Struct):
 class Outer(Struct):
     inner: Inner
     name: str = ""
+
+
+class Bounded(Struct, frozen=True):
+    ratio: Annotated[float, Meta(ge=0.5, lt=1e6, description="a part of the whole")] = 1
+    size: Annotated[int, Meta(gt=0)] | None = None
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 0
+    both: int = 0
+
+    def __post_init__(self) -> None:
+        if self.both > self.port:
+            raise InvalidConfiguration("both is above port")
+
+
+class Many(Struct):
+    one: Bounded = Bounded()
+    some: tuple[Bounded, ...] = ()
+    named: dict[str, Bounded] = {}
 
 
 def refusal(text: str) -> str:
@@ -75,3 +94,66 @@ def test_missing_table_is_refused():
 @pytest.mark.parametrize("text", ["plain", 'quote " and \\', "tab\t\x7f\x00", "é 東 😀"])
 def test_encoded_text_reads_back(text: str):
     assert tomllib.loads(f"key = {encode_text(text)}") == {"key": text}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[one]\nratio = 0.4", "one.ratio must be 0.5 or more and below 1e6, not 0.4"),
+        ("[one]\nratio = 1_000_000", "one.ratio must be 0.5 or more and below 1e6, not 1000000"),
+        ("[one]\nratio = nan", "one.ratio must be 0.5 or more and below 1e6, not nan"),
+        ("[one]\nsize = 0", "one.size must be above 0, not 0"),
+        ("[one]\nport = 65536", "one.port must be between 0 and 65535, not 65536"),
+        ("[[some]]\n[[some]]\nsize = -1", "some[1].size must be above 0, not -1"),
+        ('[named."a b"]\nsize = -1', 'named."a b".size must be above 0, not -1'),
+        ("[one]\nboth = 1", "one: both is above port"),
+        ("[[some]]\nboth = 1", "some[0]: both is above port"),
+    ],
+)
+def test_value_out_of_its_bounds_is_refused_with_place_value_and_bounds(text: str, said: str):
+    with pytest.raises(InvalidConfiguration) as caught:
+        decode(text, Many, "x.toml")
+    assert str(caught.value) == f"x.toml: {said}"
+
+
+def test_values_at_their_bounds_are_taken():
+    found = decode("[one]\nratio = 0.5\nsize = 1\nport = 65535", Many, "x.toml").one
+    assert (found.ratio, found.size, found.port) == (0.5, 1, 65_535)
+
+
+def test_settings_that_were_made_in_python_are_checked_alike():
+    check(Bounded(size=None), "here")
+    with pytest.raises(InvalidConfiguration, match=r"here\.size must be above 0, not -3"):
+        check(Bounded(size=-3), "here")
+
+
+def test_bounds_and_meaning_can_be_asked_for():
+    assert bounds(Annotated[int, Meta(le=3)]) == "at most 3"
+    assert bounds(int) == ""
+    assert described(Bounded, "ratio") == "a part of the whole"
+
+
+def test_written_table_reads_back():
+    class Colour(Enum):
+        RED = "red"
+
+    values = {
+        "text": 'a "b"',
+        "yes": True,
+        "none": None,
+        "number": 2.5,
+        "colour": Colour.RED,
+        "flat": ["x", "y"],
+        "nested": [("x", "y"), ("z", "w")],
+    }
+    text = encode_table("one", values, {"": "a comment", "yes": "another"})
+    assert text.startswith("[one]  # a comment\n")
+    assert "yes = true  # another\n" in text
+    assert tomllib.loads(text)["one"] == {
+        "text": 'a "b"',
+        "yes": True,
+        "number": 2.5,
+        "colour": "red",
+        "flat": ["x", "y"],
+        "nested": [["x", "y"], ["z", "w"]],
+    }

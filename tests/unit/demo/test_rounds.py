@@ -53,7 +53,7 @@ def test_documents_differ_in_the_algorithm_alone(scenario: Scenario, link: Slowe
     assert bid.replace('"bid"', '"dnr"') == dnr
     (found,) = parse_overlay(dnr, "here").configuration.shapes.items()
     assert found[0] == (link.source, link.target)
-    assert found[1].bandwidth == link.bytes_per_s
+    assert found[1].bandwidth_bytes_per_s == link.bytes_per_s
 
 
 def processes_in(folder: Path) -> list[str]:

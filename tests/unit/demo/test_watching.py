@@ -21,7 +21,7 @@ def broker_status(ims: int, links: dict[str, dict[str, Any]], **facts: object) -
         "cases": {"I": 2},
         "drops": {},
         "links": links,
-        "congested_brokers": [],
+        "backpressure": [],
         **facts,
     }
 
@@ -59,7 +59,7 @@ def test_snapshot_tells_queues_overload_cases_and_progress(link: SlowedLink):
 
 def test_publishers_that_have_to_wait_are_noticed(link: SlowedLink):
     watcher = Watcher(link)
-    watcher.see(statuses(congested_brokers=["b,2"]))
+    watcher.see(statuses(backpressure=["b,2"]))
     assert watcher.snapshots[0].publishers_wait
 
 

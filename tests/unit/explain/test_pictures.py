@@ -75,7 +75,9 @@ def test_too_large_an_overlay_is_refused():
 
 
 def test_matplotlib_is_loaded_only_to_draw():
-    code = "import sys, octopis.cli.main; sys.exit('matplotlib' in sys.modules)"
+    code = (
+        "import sys, octopis.cli.route, octopis.cli.topology; sys.exit('matplotlib' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -1,5 +1,6 @@
 import asyncio
 import signal
+import socket
 import subprocess
 import sys
 
@@ -7,8 +8,8 @@ import pytest
 
 from octopis.client.address import Address
 from octopis.core.topology import from_catalogue
-from octopis.errors import OperationFailed
-from octopis.overlay.deployment import running
+from octopis.errors import InvalidConfiguration, OperationFailed
+from octopis.overlay.deployment import address_of, open_listeners, planned, running
 from support.live import line, overlay, ready, run_live
 from support.processes import free_ports
 
@@ -31,7 +32,7 @@ def test_brokers_on_two_event_loops_or_machines_find_each_other():
         both = overlay(scot, addresses=dict(zip(scot.brokers, places, strict=True)))
         async with running(both, [last]) as one:
             await asyncio.sleep(0.1)
-            assert not one[last].is_ready  # it waits for its neighbour
+            assert not one[last].ready.is_set()  # it waits for its neighbour
             async with running(both, [first]) as other:
                 await one[last].ready.wait()
                 await other[first].ready.wait()
@@ -75,3 +76,52 @@ def test_signal_stops_a_process_in_order(number: signal.Signals):
         process.send_signal(number)
         printed, errors = process.communicate(timeout=20)
     assert (process.returncode, printed, errors) == (0, "stopped\n", "")
+
+
+A, B, C = line(3).brokers
+
+
+def test_ports_follow_each_other_from_7400():
+    assert planned(overlay(line(3)), None) == {
+        A: Address(port=7400),
+        B: Address(port=7401),
+        C: Address(port=7402),
+    }
+
+
+def test_configured_ports_are_kept_and_not_given_twice():
+    placed = overlay(line(3), addresses={B: Address(port=7400)})
+    assert [each.port for each in planned(placed, None).values()] == [7401, 7400, 7402]
+
+
+def test_first_port_overrides_the_configured_ones():
+    placed = overlay(line(3), addresses={B: Address(port=7400)})
+    assert [each.port for each in planned(placed, 8000).values()] == [8000, 8001, 8002]
+    assert [each.port for each in planned(placed, 0).values()] == [0, 0, 0]
+
+
+def test_too_few_ports_are_an_error():
+    with pytest.raises(InvalidConfiguration, match="not enough ports from 65534 on"):
+        planned(overlay(line(3)), 65_534)
+
+
+def test_brokers_listen_at_known_places_before_anything_runs():
+    listeners = open_listeners(planned(overlay(line(3)), 0))
+    try:
+        assert len({address_of(listener).port for listener in listeners.values()}) == 3
+        for listener in listeners.values():
+            socket.create_connection(address_of(listener)).close()
+    finally:
+        for listener in listeners.values():
+            listener.close()
+
+
+def test_port_that_is_taken_leaves_no_socket_open():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = Address(port=taken.getsockname()[1])
+        free = open_listeners({A: Address()})[A]
+        first = address_of(free)
+        free.close()
+        with pytest.raises(OperationFailed, match=r"B\(b, 0\) cannot listen.*nothing was started"):
+            open_listeners({A: first, B: place})
+        open_listeners({A: first})[A].close()

@@ -1,14 +1,16 @@
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
 
 from octopis.client.client import connect
+from octopis.core.topology import from_catalogue
 from octopis.errors import OperationFailed
 from octopis.overlay.registry import OverlayState, overlays
 from octopis.overlay.status import ask_all
-from octopis.overlay.supervisor import Supervisor
-from support.live import run_live
+from octopis.overlay.supervisor import Supervisor, cores, share_brokers
+from support.live import line, run_live
 from support.supervised import small_order
 
 
@@ -64,3 +66,32 @@ def test_messages_that_could_not_be_drained_are_counted(tmp_path: Path):
         assert supervisor.undrained > 0
 
     run_live(work())
+
+
+@pytest.mark.parametrize("name", ["figure-3", "paper"])
+@pytest.mark.parametrize("processes", [1, 2, 3, 8])
+def test_every_broker_is_in_one_process_and_processes_are_alike(name: str, processes: int):
+    scot = from_catalogue(name).scot
+    shares = share_brokers(scot, processes)
+    assert sorted(broker for share in shares for broker in share) == sorted(scot.brokers)
+    assert len(shares) == processes
+    sizes = [len(share) for share in shares]
+    assert max(sizes) == -(-len(scot.brokers) // processes)
+
+
+def test_neighbours_are_apart_where_that_can_be():
+    first, second = share_brokers(line(10), 2)
+    assert [broker.region for broker in first] == list("acegi")
+    assert [broker.region for broker in second] == list("bdfhj")
+
+
+def test_there_are_never_more_processes_than_brokers():
+    assert [len(share) for share in share_brokers(line(2), 8)] == [1, 1]
+
+
+def test_only_cores_that_this_process_may_use_are_counted(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5, 7}, raising=False)
+    assert cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    assert cores() == 4

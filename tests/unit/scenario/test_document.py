@@ -137,16 +137,19 @@ def test_missing_and_mistyped_values_are_refused_with_their_place(old: str, new:
     assert refusal(changed(old, new)).startswith(message)
 
 
+WINDOWS = "0.001 or more and below 1e6"
+
+
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("congestion_threshold = 0", "routing.congestion_threshold must be above 0"),
-        ("congestion_threshold = -1", "routing.congestion_threshold must be above 0"),
-        ("congestion_threshold = nan", "routing.congestion_threshold must be above 0"),
-        ("window_ms = 0", "routing.window_ms must be 0.001 or more and below 1e6"),
-        ("window_ms = 0.0000001", "routing.window_ms must be 0.001 or more and below 1e6"),
-        ("window_ms = 1e6", "routing.window_ms must be 0.001 or more and below 1e6"),
-        ("window_ms = nan", "routing.window_ms must be 0.001 or more and below 1e6"),
+        ("congestion_threshold = 0", "routing.congestion_threshold must be above 0, not 0"),
+        ("congestion_threshold = -1", "routing.congestion_threshold must be above 0, not -1"),
+        ("congestion_threshold = nan", "routing.congestion_threshold must be above 0, not nan"),
+        ("window_ms = 0", f"routing.window_ms must be {WINDOWS}, not 0"),
+        ("window_ms = 0.0000001", f"routing.window_ms must be {WINDOWS}, not 1e-07"),
+        ("window_ms = 1e6", f"routing.window_ms must be {WINDOWS}, not 1000000.0"),
+        ("window_ms = nan", f"routing.window_ms must be {WINDOWS}, not nan"),
     ],
 )
 def test_routing_options_that_make_no_sense_are_refused(option: str, message: str):
@@ -163,7 +166,7 @@ def test_scenario_without_a_name_is_refused():
 
 def test_queue_without_room_is_refused():
     text = changed("capacity_messages = 5", "capacity_messages = 0")
-    assert refusal(text) == "queues.capacity_messages must be 1 or more"
+    assert refusal(text) == "queues.capacity_messages must be 1 or more, not 0"
 
 
 def test_cost_that_makes_no_sense_is_refused():

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId
+from octopis.core.routing import Reason
 from octopis.scenario.tables import Subscriber
-from octopis.simulator.audience import Audience, Flight, Matcher
+from octopis.simulator.audience import Audience, Broadcast, Copy, Flight, Matcher
 from octopis.simulator.network import Network
 from support.overlays import CHAIN
 from support.scenarios import FILTERS, random_notification
@@ -117,3 +118,25 @@ def test_audience_is_what_the_filters_say(random: Random):
 def test_collector_has_nothing_to_do_with_flights(audience: Audience):
     host = Network(CHAIN, 0, exact=False).by_broker[BrokerId("a", 0)]
     assert not gc.is_tracked(Flight(0, 0, host, 0, audience, 0, 0))
+
+
+def broadcast() -> Broadcast:
+    host = Network(CHAIN, 0, exact=False).stations[0]
+    return Broadcast(number=3, host=host, subscribed_ns=5)
+
+
+def test_broadcast_begins_as_the_one_message_of_its_client():
+    begun = broadcast()
+    assert (begun.outstanding, begun.copies, begun.stored) == (1, 0, 0)
+
+
+def test_copies_carry_nothing_unless_told():
+    copy = Copy(None, 1, 1000, Reason.SYNC)
+    assert (copy.mask, copy.message) == (0, None)
+
+
+def test_collector_has_nothing_to_do_with_copies():
+    # A run makes millions of them, with the collector switched off.
+    begun = broadcast()
+    assert not gc.is_tracked(begun)
+    assert not gc.is_tracked(Copy(begun, 1, 1000, Reason.SUBSCRIPTION))

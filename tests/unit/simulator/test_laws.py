@@ -101,12 +101,12 @@ def test_publishers_broker_gets_a_notification_from_its_client_once():
     assert violation(lambda: court.laws.served_notification(court.a0, first, 6)).law == "no loop"
 
 
-def spread(station: Station) -> Broadcast:
+def broadcast(station: Station) -> Broadcast:
     return Broadcast(1, station, 0)
 
 
 def test_subscription_is_stored_once(court: Court):
-    begun = spread(court.a0)
+    begun = broadcast(court.a0)
     court.laws.stored(begun, court.b0, 1, 5)
     found = violation(lambda: court.laws.stored(begun, court.b0, 1, 6))
     assert (found.law, found.subscription, found.time_ns) == ("no duplicate", "two", 6)
@@ -114,20 +114,20 @@ def test_subscription_is_stored_once(court: Court):
 
 @pytest.mark.parametrize("hops", [1, 3])
 def test_subscription_comes_on_a_shortest_path(court: Court, hops: int):
-    found = violation(lambda: court.laws.stored(spread(court.a0), court.c0, hops, 5))
+    found = violation(lambda: court.laws.stored(broadcast(court.a0), court.c0, hops, 5))
     assert found.law == "path bounds"
     assert "the distance is 2" in found.detail
 
 
 def test_flooded_subscription_may_come_on_any_path_without_a_loop():
     court = Court(Algorithm.BID)
-    court.laws.stored(spread(court.a0), court.c0, 8, 5)
-    found = violation(lambda: court.laws.stored(spread(court.a0), court.c0, 9, 5))
+    court.laws.stored(broadcast(court.a0), court.c0, 8, 5)
+    found = violation(lambda: court.laws.stored(broadcast(court.a0), court.c0, 9, 5))
     assert found.law == "path bounds"
 
 
 def test_subscription_that_settled_is_stored_everywhere(court: Court):
-    begun = spread(court.a0)
+    begun = broadcast(court.a0)
     begun.stored = 0b111111111
     court.laws.settled(begun)
     begun.stored = 0b111110111
@@ -249,7 +249,7 @@ def test_run_does_not_end_with_a_notification_under_way(court: Court):
 
 def test_messages_about_subscriptions_are_conserved_too(court: Court):
     court.laws.sent_by_client(court.a0)
-    court.laws.served(court.a0, Copy(spread(court.a0), 0, 0, Reason.SUBSCRIPTION), 5)
+    court.laws.served(court.a0, Copy(broadcast(court.a0), 0, 0, Reason.SUBSCRIPTION), 5)
     court.laws.conserved(9)
     court.laws.served(court.a0, Copy(None, 1, 0, Reason.SYNC), 6)
     assert violation(lambda: court.laws.conserved(9)).law == "conservation"

@@ -3,6 +3,7 @@
 The language is described on one page in docs/filter-language.md.
 """
 
+from octopis.core.filters.advice import warnings_for
 from octopis.core.filters.covers import covers
 from octopis.core.filters.dialects import DIALECTS, parse_filter, print_filter
 from octopis.core.filters.explain import FilterExplanation, explain
@@ -18,4 +19,5 @@ __all__ = [
     "explain",
     "parse_filter",
     "print_filter",
+    "warnings_for",
 ]

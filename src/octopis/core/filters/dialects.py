@@ -8,15 +8,21 @@ from functools import lru_cache
 
 from octopis.core.filters.filter import Filter
 from octopis.core.model.suggestion import did_you_mean
-from octopis.errors import InvalidConfiguration
+from octopis.errors import InvalidConfiguration, InvalidFilter
 
 DIALECTS = ("sql", "padres")
 
 
-@lru_cache(maxsize=16_384)  # a text seen before costs nothing
 def parse_filter(text: str, dialect: str = "sql") -> Filter:
     """Return the filter that `text` says in `dialect`, or raise InvalidFilter."""
-    if _checked(dialect) == "padres":
+    if not isinstance(text, str):
+        raise InvalidFilter(f"a filter is text, not {type(text).__name__}")
+    return _parsed(text, _checked(dialect))
+
+
+@lru_cache(maxsize=16_384)  # a text seen before costs nothing
+def _parsed(text: str, dialect: str) -> Filter:
+    if dialect == "padres":
         from octopis.core.filters.padres import parse_padres  # noqa: PLC0415 - loads Lark
 
         return parse_padres(text)
@@ -38,6 +44,6 @@ def _checked(dialect: str) -> str:
     if dialect not in DIALECTS:
         raise InvalidConfiguration(
             f"there is no filter dialect {dialect!r}, only {' and '.join(DIALECTS)}"
-            f"{did_you_mean(dialect, DIALECTS)}"
+            f"{did_you_mean(dialect, DIALECTS) if isinstance(dialect, str) else ''}"
         )
     return dialect

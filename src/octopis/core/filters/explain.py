@@ -9,6 +9,7 @@ from octopis.core.filters.terms import ComparisonTerm, LikeTerm, PresenceTerm, T
 from octopis.core.filters.tree import And, Node, Or, text_of
 from octopis.core.filters.values import Kind, kind_of
 from octopis.core.model import Value
+from octopis.core.model.notification import plain_attributes
 
 _NAMES = {True: "TRUE", False: "FALSE", None: "UNKNOWN"}
 
@@ -24,7 +25,7 @@ class FilterExplanation(msgspec.Struct, frozen=True):
 
 def explain(filter_: Filter, attributes: Attributes) -> FilterExplanation:
     """Return why `filter_` does or does not match a notification with these attributes."""
-    return _explained(filter_.tree, attributes)
+    return _explained(filter_.tree, plain_attributes(attributes))
 
 
 def _explained(node: Node, attributes: Attributes) -> FilterExplanation:
@@ -72,13 +73,12 @@ def _reason_of_comparison(term: ComparisonTerm, attributes: Attributes) -> str:
     if absent:
         return f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} absent"
     known = ", ".join(f"{name} is {_shortened(attributes[name])}" for name in names)
+    known += ": " if names else ""
     left, right = term.left.value(attributes), term.right.value(attributes)
     if left is None or right is None:
-        return f"{known}: the arithmetic has no result"
+        return f"{known}the arithmetic has no result"
     sides = f"{_shortened(left)} against {_shortened(right)}"
-    return f"{known}: {sides}" + (
-        ", which do not compare" if term.truth(attributes) is None else ""
-    )
+    return f"{known}{sides}" + (", which do not compare" if term.truth(attributes) is None else "")
 
 
 def _shortened(value: Value) -> str:

@@ -7,14 +7,17 @@ import msgspec
 from octopis.core.filters.operands import Attributes
 from octopis.core.filters.terms import Truth
 from octopis.core.filters.tree import (
+    COST_MAX_US,
     LENGTH_MAX,
     Node,
     conjunction,
+    cost_us,
     disjunction,
     negation,
     text_of,
 )
-from octopis.errors import InvalidFilter
+from octopis.core.model.notification import plain_attributes
+from octopis.errors import InvalidFilter, InvalidNotification
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -28,19 +31,35 @@ class Filter(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         # Here, so that what is printed can always be read again, whatever dialect it came from.
-        length = len(text_of(self.tree))
-        if length > LENGTH_MAX:
+        text = text_of(self.tree)
+        if len(text) > LENGTH_MAX:
             raise InvalidFilter(
-                f"written out in full, the filter has {length} characters, more than {LENGTH_MAX}"
+                f"written out in full, the filter has {len(text)} characters, "
+                f"more than {LENGTH_MAX}"
+            )
+        # Only patterns can cost so much, and most filters have none.
+        if " LIKE " in text and (cost := cost_us(self.tree)) > COST_MAX_US:
+            raise InvalidFilter(
+                f"a long text could keep the filter's LIKE patterns busy for {cost / 1000:.1f} ms, "
+                f"more than {COST_MAX_US // 1000}: use fewer or shorter ones that start with %"
             )
 
     def matches(self, attributes: Attributes) -> bool:
-        """Tell whether a notification with these attributes must be delivered."""
-        return self.tree.truth(attributes) is True
+        """Tell whether a notification with these attributes must be delivered.
+
+        An attribute that is None is absent. Raises InvalidNotification for what is no value.
+        """
+        try:  # as `truth` does, without the cost of another call
+            return self.tree.truth(attributes) is True
+        except InvalidNotification:
+            return self.truth(attributes) is True
 
     def truth(self, attributes: Attributes) -> Truth:
         """Return TRUE, FALSE or UNKNOWN (None); only TRUE matches."""
-        return self.tree.truth(attributes)
+        try:
+            return self.tree.truth(attributes)
+        except InvalidNotification:  # it met a value of numpy, of an enumeration, or none
+            return self.tree.truth(plain_attributes(attributes))
 
     def __and__(self, other: "Filter") -> "Filter":
         if not isinstance(other, Filter):

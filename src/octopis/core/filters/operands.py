@@ -5,8 +5,14 @@ from collections.abc import Mapping
 
 import msgspec
 
+from octopis.core.filters.values import kind_of
 from octopis.core.model import Value
-from octopis.core.model.notification import INTEGER_MAX, INTEGER_MIN, NAME_LENGTH_MAX
+from octopis.core.model.notification import (
+    INTEGER_MAX,
+    INTEGER_MIN,
+    NAME_LENGTH_MAX,
+    plain_value,
+)
 from octopis.errors import InvalidFilter
 
 Attributes = Mapping[str, Value]
@@ -58,6 +64,9 @@ class Arithmetic(msgspec.Struct, frozen=True):
         """Return the result, None where an operand is not a number or there is no result."""
         left, right = self.left.value(attributes), self.right.value(attributes)
         if not is_number(left) or not is_number(right):
+            for side in (left, right):
+                if side is not None:
+                    kind_of(side)  # is a value at all
             return None
         return calculate(self.operator, left, right)  # type: ignore[arg-type]  # numbers
 
@@ -93,58 +102,80 @@ def checked_text(value: object) -> str:
 def literal(value: object) -> Literal:
     """Return `value` as a literal in its one form, or raise InvalidFilter if it is no value.
 
-    Whole floats become integers, so that 5 and 5.0 are one literal and print as one. Subclasses
-    (numpy's floats, enumerations) become the plain value that they stand for.
+    Whole floats become integers, so that 5 and 5.0 are one literal and print as one. What stands
+    for a plain value (numpy's numbers, enumerations of texts) becomes it.
     """
-    if isinstance(value, bool):
-        return Literal(value)
-    if isinstance(value, str):
-        return Literal(checked_text(value))
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise InvalidFilter(f"{value} is not a number that can be compared")
-        whole = value.is_integer() and INTEGER_MIN <= value <= INTEGER_MAX
-        return Literal(int(value) if whole else float(value))
-    if isinstance(value, int):
-        if not INTEGER_MIN <= value <= INTEGER_MAX:
-            raise InvalidFilter(f"the integer {_shortened(value)} does not fit in 64 bits")
-        return Literal(int(value))
+    plain = plain_value(value)
+    if isinstance(plain, bool):
+        return Literal(plain)
+    if isinstance(plain, str):
+        return Literal(checked_text(plain))
+    if isinstance(plain, float):
+        if not math.isfinite(plain):
+            raise InvalidFilter(f"{plain} is not a number that can be compared")
+        whole = plain.is_integer() and INTEGER_MIN <= plain <= INTEGER_MAX
+        return Literal(int(plain) if whole else plain)
+    if isinstance(plain, int):
+        if not _fits(plain):
+            raise InvalidFilter(f"the integer {_shortened(plain)} does not fit in 64 bits")
+        return Literal(plain)
     raise InvalidFilter(f"a value is text, a number or a boolean, not {type(value).__name__}")
 
 
 def arithmetic(operator: str, left: Operand, right: Operand) -> Operand:
-    """Return `left operator right`, calculated at once where both are literals."""
-    for side in (left, right):
-        if isinstance(side, Literal):
-            _check_number(operator, side)
-    if isinstance(left, Literal) and isinstance(right, Literal):
-        result = calculate(operator, left.literal, right.literal)  # type: ignore[arg-type]
-        if result is None:
-            raise InvalidFilter(f"'{left.literal} {operator} {right.literal}' has no result")
-        return literal(result)
+    """Return `left operator right`, calculated at once where both are constants.
+
+    What has no result, or an integer past 64 bits, which no literal can say, stays as it was
+    written and is calculated, exactly, when it is compared.
+    """
+    left, right = _number(operator, left), _number(operator, right)
     depth = max(left.depth, right.depth) + 1
     if depth > DEPTH_MAX:
         raise InvalidFilter(f"the arithmetic is deeper than {DEPTH_MAX} operations")
-    return Arithmetic(operator, left, right, depth)
+    if not left.names() and not right.names():
+        result = Arithmetic(operator, left, right, depth).value({})
+        if isinstance(result, float) or (result is not None and _fits(result)):
+            return Literal(result)  # a float stays one, for the next operation
+    return Arithmetic(operator, _in_one_form(left), _in_one_form(right), depth)
 
 
-def _check_number(operator: str, side: Literal) -> None:
-    if not is_number(side.literal):
-        raise InvalidFilter(f"'{operator}' needs numbers, not {side.literal!r}")
-    literal(side.literal)
+def _in_one_form(side: Operand) -> Operand:
+    return literal(side.literal) if isinstance(side, Literal) else side
+
+
+def _number(operator: str, side: Operand) -> Operand:
+    """Return a side of `operator`, without a plus before it, or raise InvalidFilter."""
+    if isinstance(side, Literal):
+        if not is_number(side.literal):
+            raise InvalidFilter(f"'{operator}' needs numbers, not {side.literal!r}")
+        literal(side.literal)
+    return without_plus(side)
 
 
 def negative(operand: Operand) -> Operand:
     """Return `-operand`; the sign goes into a literal."""
     if isinstance(operand, Literal) and is_number(operand.literal):
-        return literal(-operand.literal)  # type: ignore[operator]  # a number, as just tested
+        opposite = -operand.literal  # type: ignore[operator]  # a number, as just tested
+        if isinstance(opposite, float) or _fits(opposite):
+            return Literal(opposite)
     return arithmetic("-", Literal(0), operand)
 
 
 def positive(operand: Operand) -> Operand:
-    """Return `+operand`, which is the operand, unless it is a literal other than a number."""
-    if isinstance(operand, Literal):
-        _check_number("+", operand)
+    """Return `+operand`: its value where that is a number, and else nothing.
+
+    Only before an attribute does the sign say something, and there it is kept, as `0 + operand`.
+    """
+    if isinstance(operand, Attribute):
+        return Arithmetic("+", Literal(0), operand, 2)
+    _number("+", operand)
+    return operand
+
+
+def without_plus(operand: Operand) -> Operand:
+    """Return the attribute behind a plus, or `operand` itself where it is something else."""
+    if isinstance(operand, Arithmetic) and operand.operator == "+" and operand.left == Literal(0):
+        return operand.right if isinstance(operand.right, Attribute) else operand
     return operand
 
 
@@ -178,6 +209,10 @@ def _remainder(left: Number, right: Number) -> Number:
     if right == 0:
         raise ZeroDivisionError
     return math.fmod(left, right)
+
+
+def _fits(value: Value) -> bool:
+    return INTEGER_MIN <= value <= INTEGER_MAX  # type: ignore[operator]  # numbers only
 
 
 def _shortened(value: int) -> str:

@@ -89,6 +89,9 @@ class _Builder(Transformer[Token, Node]):
     def text(self, items: list[Token]) -> Value:
         return _unquoted(items[0])
 
+    def word(self, items: list[Token]) -> Value:
+        return str(items[0])
+
     def true(self, _: list[Token]) -> Value:
         return True
 

@@ -2,8 +2,8 @@
 
 import re
 
-from octopis.core.filters.like import LikePattern, Wildcard
-from octopis.core.filters.operands import Arithmetic, Attribute, Literal, Operand
+from octopis.core.filters.like import Element, Wildcard
+from octopis.core.filters.operands import Arithmetic, Attribute, Literal, Operand, without_plus
 from octopis.core.filters.terms import LikeTerm, PresenceTerm, Term, ValueTerm
 from octopis.core.filters.values import Interval, Kind, ValueSet, only, point_of, prefix_end, union
 from octopis.core.model import Value
@@ -39,7 +39,7 @@ def print_term(term: Term, beside: str = "") -> str:
     if isinstance(term, PresenceTerm):
         return f"{print_name(term.attribute)} IS {'NOT ' if term.present else ''}NULL"
     if isinstance(term, LikeTerm):
-        return print_like(print_name(term.attribute), term.pattern, negated=term.negated)
+        return print_like(print_name(term.attribute), term.pattern.elements, negated=term.negated)
     return f"{print_operand(term.left)} {term.comparator} {print_operand(term.right)}"
 
 
@@ -65,8 +65,10 @@ def print_operand(operand: Operand) -> str:
         return print_name(operand.name)
     if isinstance(operand, Literal):
         return print_value(operand.literal)
-    if _is_negative(operand):
-        return f"-{_inside(operand.right, ties=2)}"
+    if _is_signed(operand):
+        inner = _inside(operand.right, ties=2)
+        # Two signs never stand together: "--" starts a comment in SQL.
+        return f"{operand.operator}({inner})" if inner[0] in "+-" else operand.operator + inner
     ties = _TIES[operand.operator]
     left, right = _inside(operand.left, ties - 1), _inside(operand.right, ties)
     return f"{left} {operand.operator} {right}"
@@ -75,12 +77,14 @@ def print_operand(operand: Operand) -> str:
 def _inside(operand: Operand, ties: int) -> str:
     """Return the operand, in brackets if it does not tie more closely than `ties`."""
     text = print_operand(operand)
-    if not isinstance(operand, Arithmetic) or _is_negative(operand):
+    if not isinstance(operand, Arithmetic) or _is_signed(operand):
         return text
     return f"({text})" if _TIES[operand.operator] <= ties else text
 
 
-def _is_negative(operand: Arithmetic) -> bool:
+def _is_signed(operand: Arithmetic) -> bool:
+    if operand.operator == "+":  # a sum with 0 may be one, but for an attribute
+        return without_plus(operand) is not operand
     return operand.operator == "-" and operand.left == Literal(0)
 
 
@@ -93,9 +97,9 @@ def nesting(text: str) -> int:
     return deepest
 
 
-def print_like(name: str, pattern: LikePattern, *, negated: bool) -> str:
+def print_like(name: str, elements: tuple[Element, ...], *, negated: bool) -> str:
     """Return a LIKE condition, with ESCAPE only where a wildcard is meant literally."""
-    literals = [element for element in pattern.elements if isinstance(element, str)]
+    literals = [element for element in elements if isinstance(element, str)]
     escaped = any("%" in text or "_" in text for text in literals)
     text = "".join(
         element.value
@@ -103,7 +107,7 @@ def print_like(name: str, pattern: LikePattern, *, negated: bool) -> str:
         else re.sub(r"([!%_])", r"!\1", element)
         if escaped
         else element
-        for element in pattern.elements
+        for element in elements
     )
     operator = "NOT LIKE" if negated else "LIKE"
     return f"{name} {operator} {print_value(text)}" + (" ESCAPE '!'" if escaped else "")
@@ -148,7 +152,7 @@ def _pieces(name: str, values: ValueSet) -> tuple[list[str], str]:
     """Return conditions that, joined by OR, say the set, and the word that joins or is in them."""
     excluded = values.complement().intervals()
     if len(excluded) == 1 and (prefix := prefix_of(excluded[0])) is not None:
-        return [print_like(name, LikePattern((prefix, Wildcard.MANY)), negated=True)], ""
+        return [print_like(name, (prefix, Wildcard.MANY), negated=True)], ""
     points: list[Value] = []
     pieces: list[str] = []
     word = ""
@@ -195,7 +199,7 @@ def _print_interval(name: str, interval: Interval) -> tuple[str, str]:
     """Return an interval of several values as a condition, and the word in it."""
     prefix = prefix_of(interval)
     if prefix is not None:
-        return print_like(name, LikePattern((prefix, Wildcard.MANY)), negated=False), ""
+        return print_like(name, (prefix, Wildcard.MANY), negated=False), ""
     bounds = bounds_of(interval)
     if [comparator for comparator, _ in bounds] == [">=", "<="]:
         low, high = (print_value(value) for _, value in bounds)

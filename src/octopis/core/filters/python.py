@@ -12,6 +12,7 @@ from octopis.core.filters.operands import (
     checked_text,
     literal,
     negative,
+    positive,
 )
 from octopis.core.filters.terms import PresenceTerm, comparison, like, membership
 from octopis.core.model import Value
@@ -81,6 +82,9 @@ class Expression:
 
     def __neg__(self) -> "Expression":
         return Expression(negative(self._operand))
+
+    def __pos__(self) -> "Expression":
+        return Expression(positive(self._operand))
 
     def _compared(self, comparator: str, other: object) -> Filter:
         term = comparison(comparator, self._operand, _operand(other))

@@ -57,6 +57,11 @@ def parse_sql(text: str) -> Filter:
     return Filter(_normal(_as_condition(parse_text(_parser(), text), column=1)))
 
 
+def tokens_of(text: str) -> list[Token]:
+    """Return the words, values and signs of a text that `parse_sql` takes."""
+    return list(_parser().lex(text))
+
+
 @cache
 def _parser() -> Lark:
     return Lark.open_from_package(
@@ -70,8 +75,12 @@ def _parser() -> Lark:
     )
 
 
+_COMMENTS = {"--": "; for two signs write - -5 or -(-5)", "/*": ""}
+"""What starts a comment in SQL, and what to write if none was meant."""
+
+
 class _Limits:
-    """Stops a text at the first token that is too many or too deep."""
+    """Stops a text at the first token that is too many or too deep, and at comments."""
 
     always_accept = ()
 
@@ -86,6 +95,9 @@ class _Limits:
                 raise InvalidFilter(f"brackets are nested deeper than {DEPTH_MAX}", _column(token))
             if count >= TOKENS_MAX:
                 raise InvalidFilter(f"the filter has more than {TOKENS_MAX} words", _column(token))
+            if token in _COMMENTS:
+                reason = f"filters have no comments, but there is '{token}'"
+                raise InvalidFilter(reason, _column(token), _COMMENTS[token])
             yield token
 
 
@@ -156,12 +168,13 @@ class _Builder(Transformer[Token, Item]):
 
     def number(self, items: list[Token]) -> Operand:
         digits = items[-1]
-        value = int(digits) if digits.isdecimal() else float(digits)
+        value = _at(digits, _number, str(digits))
         if len(items) == 2 and items[0] == "-":
             value = -value
         if value == INTEGER_MAX + 1:  # fits only behind a minus; checked again where it is used
             return Literal(value)
-        return _at(digits, checked_literal, value)
+        checked = _at(digits, checked_literal, value)
+        return Literal(value) if isinstance(value, float) else checked  # 2.0 makes * a float's
 
     def text(self, items: list[Token]) -> Operand:
         return _at(items[0], checked_literal, _unquoted(items[0]))
@@ -171,6 +184,22 @@ class _Builder(Transformer[Token, Item]):
 
     def false(self, _: list[Token]) -> Operand:
         return Literal(False)
+
+
+def _number(digits: str) -> int | float:
+    """Return a number written as in SQL or Java, or raise InvalidFilter."""
+    if digits[:2] in ("0x", "0X"):
+        return int(digits.rstrip("lL"), 16)
+    whole = digits.rstrip("lL")
+    if not whole.isdecimal():
+        return float(digits.rstrip("dDfF"))
+    if len(whole) > 1 and int(whole[0]) == 0:
+        plain = whole.lstrip(whole[0]) or "0"
+        hint = f"; write {plain}" if len(plain) < 20 else ""
+        raise InvalidFilter(
+            "a number with 0 in front, which is octal in Java, is refused", hint=hint
+        )
+    return int(whole)
 
 
 def _compared(sign: Token, comparator: str, left: Operand, right: Operand) -> Node:
@@ -253,4 +282,4 @@ def _at(token: Token, function: Callable[..., T], *arguments: Any) -> T:
         return function(*arguments)
     except InvalidFilter as error:
         column = _column(token) if error.column is None else error.column
-        raise InvalidFilter(error.reason, column) from None
+        raise InvalidFilter(error.reason, column, error.hint) from None

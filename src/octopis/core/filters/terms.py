@@ -17,6 +17,7 @@ from octopis.core.filters.operands import (
     Operand,
     is_number,
     literal,
+    without_plus,
 )
 from octopis.core.filters.values import Kind, ValueSet, kind_of
 from octopis.core.model import Value
@@ -51,7 +52,8 @@ class PresenceTerm(msgspec.Struct, frozen=True, gc=False):
 
     def truth(self, attributes: Attributes) -> Truth:
         """Return whether the term holds."""
-        return (self.attribute in attributes) is self.present
+        # None is absent too, for whoever evaluates what was never published.
+        return (attributes.get(self.attribute) is not None) is self.present
 
     def opposite(self) -> "PresenceTerm":
         """Return the term that is TRUE where this is FALSE."""
@@ -68,9 +70,9 @@ class LikeTerm(msgspec.Struct, frozen=True, gc=False):
     def truth(self, attributes: Attributes) -> Truth:
         """Return whether the term holds."""
         value = attributes.get(self.attribute)
-        if not isinstance(value, str):
+        if value is None or kind_of(value) is not Kind.TEXT:
             return None
-        return self.pattern.matches(value) is not self.negated
+        return self.pattern.matches(value) is not self.negated  # type: ignore[arg-type]  # text
 
     def opposite(self) -> "LikeTerm":
         """Return the term that is TRUE where this is FALSE."""
@@ -123,18 +125,33 @@ def compare(comparator: str, left: Value, right: Value) -> Truth:
 
 
 def comparison(comparator: str, left: Operand, right: Operand) -> Term | bool:
-    """Return the term for `left comparator right`, or its truth where both are literals."""
-    if isinstance(left, Literal) and not isinstance(right, Literal):
-        return comparison(MIRRORED[comparator], right, left)
+    """Return the term for `left comparator right`, or its truth where that is known already."""
     if isinstance(right, Literal):
-        right = literal(right.literal)
-        if isinstance(left, Attribute):
-            return ValueTerm(left.name, _compared_with(comparator, right.literal))
-        if isinstance(left, Literal):
-            return _truth_of_literals(comparator, literal(left.literal).literal, right.literal)
-        if not is_number(right.literal):
-            # Never TRUE nor FALSE; and as a literal, TRUE would be equal to 1.
-            raise InvalidFilter(f"'{comparator}' cannot compare arithmetic with {right.literal!r}")
+        return _compared_with_literal(comparator, left, literal(right.literal))
+    if isinstance(left, Literal):
+        return _compared_with_literal(MIRRORED[comparator], right, literal(left.literal))
+    return _compared(comparator, left, right)
+
+
+def _compared_with_literal(comparator: str, left: Operand, right: Literal) -> Term | bool:
+    value = right.literal
+    if isinstance(left, Literal):
+        return _truth_of_literals(comparator, literal(left.literal).literal, value)
+    if is_number(value):
+        left = without_plus(left)  # a comparison with a number asks for one anyway
+    if isinstance(left, Attribute):
+        return ValueTerm(left.name, _values(comparator, value))
+    if not is_number(value):
+        # Never TRUE nor FALSE; and as a literal, TRUE would be equal to 1.
+        raise InvalidFilter(f"'{comparator}' cannot compare arithmetic with {value!r}")
+    return _compared(comparator, left, right)
+
+
+def _compared(comparator: str, left: Operand, right: Operand) -> Term | bool:
+    if not left.names() and not right.names():
+        truth = ComparisonTerm(comparator, left, right).truth({})
+        if truth is not None:
+            return truth
     if comparator in (">", ">="):  # one form of the two
         comparator, left, right = MIRRORED[comparator], right, left
     elif comparator in _SYMMETRIC and repr(right) < repr(left):
@@ -142,7 +159,7 @@ def comparison(comparator: str, left: Operand, right: Operand) -> Term | bool:
     return ComparisonTerm(comparator, left, right)
 
 
-def _compared_with(comparator: str, value: Value) -> ValueSet:
+def _values(comparator: str, value: Value) -> ValueSet:
     if isinstance(value, bool) and comparator not in _SYMMETRIC:
         raise InvalidFilter(f"booleans have no order: '{comparator}' cannot compare them")
     match comparator:

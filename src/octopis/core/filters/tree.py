@@ -41,6 +41,14 @@ LENGTH_MAX = 4_096
 TERMS_MAX = 200
 """Comparisons in one filter."""
 
+COST_MAX_US = 6_000
+"""About how many microseconds a filter may take on the longest texts that a notification has.
+
+So reckoned, none takes more than 10 ms on a machine that is busy."""
+
+_COMPARISON_US = 20
+"""What comparing two of the longest texts, or arithmetic, takes at most."""
+
 CONJUNCTIONS_MAX = 64
 """How far a filter is multiplied out for the index; past that, it is evaluated term by term."""
 
@@ -123,6 +131,15 @@ def terms_of(node: Node) -> int:
     return node.size if isinstance(node, And | Or) else 1
 
 
+def cost_us(node: Node) -> int:
+    """Return about how many microseconds `node` may take on the longest texts."""
+    if isinstance(node, And | Or):
+        return sum(map(cost_us, node.children))
+    if isinstance(node, LikeTerm):
+        return node.pattern.cost_us
+    return _COMPARISON_US if isinstance(node, ComparisonTerm) else 0
+
+
 def _joined(kind: type[And] | type[Or], settled: Node, nodes: Iterable[Node]) -> Node:
     """Return the normal form of `nodes` under `kind`; a child equal to `settled` decides it."""
     children: list[Node] = []
@@ -192,21 +209,26 @@ def _as_child(word: str, node: Node) -> tuple[int, str]:
 def to_conjunctions(node: Node, limit: int = CONJUNCTIONS_MAX) -> tuple[Conjunction, ...] | None:
     """Return conjunctions that together are TRUE where `node` is, or None if over `limit`.
 
-    No conjunction at all is FALSE; an empty one is TRUE.
+    None as well where evaluating a term in each of them would take too long. No conjunction at
+    all is FALSE; an empty one is TRUE.
     """
     if not isinstance(node, And | Or):
         return ((node,),)
     if isinstance(node, And) and all(map(is_term, node.children)):
         return (node.children,)  # type: ignore[return-value]  # terms, as just tested
-    return _multiplied_out(node) if _conjunctions_in(node) <= limit else None
+    count, cost = _size_multiplied_out(node)
+    return _multiplied_out(node) if count <= limit and cost <= COST_MAX_US else None
 
 
-def _conjunctions_in(node: Node) -> int:
-    if isinstance(node, And):
-        return prod(_conjunctions_in(child) for child in node.children)
+def _size_multiplied_out(node: Node) -> tuple[int, int]:
+    """Return how many conjunctions there would be, and what all of them may cost."""
+    if not isinstance(node, And | Or):
+        return 1, cost_us(node)
+    sizes = [_size_multiplied_out(child) for child in node.children]
     if isinstance(node, Or):
-        return sum(_conjunctions_in(child) for child in node.children)
-    return 1
+        return sum(count for count, _ in sizes), sum(cost for _, cost in sizes)
+    total = prod(count for count, _ in sizes)
+    return total, sum(cost * (total // count) for count, cost in sizes if count)
 
 
 def _multiplied_out(node: Node) -> tuple[Conjunction, ...]:
@@ -219,6 +241,5 @@ def _multiplied_out(node: Node) -> tuple[Conjunction, ...]:
 
 
 def _joined_by_and(conjunctions: tuple[Conjunction, ...]) -> Conjunction:
-    whole = conjunction(term for terms in conjunctions for term in terms)
-    # A conjunction of terms has only terms in it.
-    return whole.children if isinstance(whole, And) else (whole,)  # type: ignore[return-value]
+    terms: list[Node] = [term for terms in conjunctions for term in terms]
+    return tuple(_with_joined_values(And, terms))  # type: ignore[arg-type]  # of terms: terms

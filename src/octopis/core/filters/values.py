@@ -15,10 +15,12 @@ So a set is `begins` (is it inside at the far left?) and its `cuts` in ascending
 from bisect import bisect_right
 from collections.abc import Iterable
 from enum import Enum
+from typing import NoReturn
 
 import msgspec
 
 from octopis.core.model import Value
+from octopis.errors import InvalidNotification
 
 Cut = tuple[Value, int]
 Interval = tuple[Cut | None, Cut | None]
@@ -37,16 +39,18 @@ class Kind(Enum):
     __hash__ = object.__hash__  # members are single; Enum's own hash is slow
 
 
-_KINDS: dict[type, Kind] = {
-    int: Kind.NUMBER,
-    float: Kind.NUMBER,
-    str: Kind.TEXT,
-    bool: Kind.BOOLEAN,
-}
+class _Kinds(dict[type, Kind]):
+    def __missing__(self, kind: type) -> NoReturn:
+        raise InvalidNotification(f"a value of type {kind.__name__} compares with nothing")
+
+
+_KINDS = _Kinds(
+    {int: Kind.NUMBER, float: Kind.NUMBER, str: Kind.TEXT, bool: Kind.BOOLEAN},
+)
 
 
 def kind_of(value: Value) -> Kind:
-    """Return the kind of a value."""
+    """Return the kind of a value, or raise InvalidNotification for what is no plain value."""
     return _KINDS[type(value)]
 
 

@@ -1,7 +1,10 @@
 """What publishers send: named attributes and an opaque payload."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from enum import Enum
+from numbers import Number
+from types import NoneType
 from typing import NoReturn
 
 import msgspec
@@ -31,18 +34,46 @@ class Notification(msgspec.Struct, frozen=True, gc=False):
         """Return the notification with its own copy of `attributes`, or raise InvalidNotification.
 
         Text is at most 65,535 characters, integers fit 64 bits, floats are finite, names are
-        1 to 255 characters, and there are at most 64 attributes.
+        1 to 255 characters, and there are at most 64 attributes. What stands for a plain value
+        (see `plain_value`) becomes it.
         """
+        if type(attributes) is not dict and not isinstance(attributes, Mapping):
+            raise InvalidNotification(
+                f"attributes are a mapping of names to values, not {type(attributes).__name__}"
+            )
         if len(attributes) > ATTRIBUTES_MAX:
             raise InvalidNotification(
                 f"a notification has at most {ATTRIBUTES_MAX} attributes, not {len(attributes)}"
             )
-        for name, value in attributes.items():
+        own = dict(attributes)
+        for name, value in own.items():
             _check_name(name)
-            _check_value(name, value)
+            _check_value(own, name, value)
         if not isinstance(payload, bytes):
             raise InvalidNotification(f"the payload must be bytes, not {type(payload).__name__}")
-        return cls(dict(attributes), payload)
+        return cls(own, payload)
+
+
+def plain_value(value: object) -> object:
+    """Return the text, number or boolean that `value` stands for, or `value` where it is none.
+
+    Values of subclasses (enumerations of texts or numbers) stand for a plain value, and so do the
+    scalars of numpy and its like, which are known by having no dimensions.
+    """
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)  # the text itself, also of an enumeration's
+    if isinstance(value, int):
+        return int(value)
+    return float(value) if isinstance(value, float) else value
+
+
+def plain_attributes(attributes: Mapping[str, object]) -> dict[str, Value]:
+    """Return `attributes` with plain values, without those that are None, which are absent."""
+    return {name: _plain(name, value) for name, value in attributes.items() if value is not None}
 
 
 def _check_name(name: object) -> None:
@@ -56,7 +87,8 @@ def _check_name(name: object) -> None:
     _check_encodable(name, name)
 
 
-def _check_value(name: str, value: object) -> None:
+def _check_value(own: dict[str, Value], name: str, value: object) -> None:
+    """Check one value; where it only stands for a plain one, put that one into `own`."""
     kind = type(value)
     if kind is float:
         if not math.isfinite(value):  # type: ignore[arg-type]  # a float, as just tested
@@ -73,7 +105,29 @@ def _check_value(name: str, value: object) -> None:
             )
         _check_encodable(name, value)  # type: ignore[arg-type]
     elif kind is not bool:
-        _refuse(name, f"is of type {kind.__name__}; use text, integer, float or boolean")
+        own[name] = _plain(name, value)
+        _check_value(own, name, own[name])
+
+
+_INSTEAD: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (NoneType, "leave it out"),
+    ((bytes, bytearray, memoryview), "put it into the payload, or decode it to text"),
+    (Enum, "send its .value"),
+    (Number, "send float(...) of it"),
+    (Collection, "send each part as an attribute, or all as payload"),
+    (object, "use text, integer, float or boolean"),
+)
+"""What to send instead of something that is no value; the first that it is an instance of."""
+
+
+def _plain(name: str, value: object) -> Value:
+    plain = plain_value(value)
+    if type(plain) not in (str, int, float, bool):
+        instead = next(words for kinds, words in _INSTEAD if isinstance(value, kinds))
+        if hasattr(value, "isoformat"):  # a date or a time
+            instead = "send its .isoformat()"
+        _refuse(name, f"is of type {type(value).__name__}; {instead}")
+    return plain  # type: ignore[return-value]  # of these types, as just tested
 
 
 def _check_encodable(name: str, text: str) -> None:

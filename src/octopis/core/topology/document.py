@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from octopis.core.toml import decode, encode_text
+from octopis.core.toml import decode, encode_table
 from octopis.core.topology.catalogue import NamedTopology, from_catalogue
 from octopis.core.topology.factors import AcyclicFactor, ConnectivityFactor
 from octopis.core.topology.scot import SCOT
@@ -74,14 +74,14 @@ def topology_of(document: TopologyDocument, where: str) -> NamedTopology:
 def format_topology(topology: NamedTopology) -> str:
     """Return TOML text that `parse_topology` reads back as the same topology."""
     acyclic, connectivity = topology.scot.acyclic, topology.scot.connectivity
-    lines = ["[topology]", f"name = {encode_text(topology.name)}"]
-    if topology.description:
-        lines.append(f"description = {encode_text(topology.description)}")
-    vertices = ", ".join(encode_text(vertex) for vertex in acyclic.vertices)
-    lines += ["", "[acyclic_factor]", f"vertices = [{vertices}]", "edges = ["]
-    lines += [f"  [{encode_text(one)}, {encode_text(other)}]," for one, other in acyclic.edges]
-    lines += ["]", "", "[connectivity_factor]", f"clusters = {connectivity.order}"]
-    return "\n".join(lines) + "\n"
+    heading = {"name": topology.name, "description": topology.description or None}
+    factor = {"vertices": acyclic.vertices, "edges": acyclic.edges}
+    tables = [
+        encode_table("topology", heading),
+        encode_table("acyclic_factor", factor),
+        encode_table("connectivity_factor", {"clusters": connectivity.order}),
+    ]
+    return "\n".join(tables)
 
 
 def _from_catalogue(document: TopologyDocument, catalogue: str, where: str) -> NamedTopology:

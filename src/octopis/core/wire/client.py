@@ -9,10 +9,17 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from octopis.core.wire.control import Goodbye, Ping, Pong, Status, StatusRequest, decode_control
+from octopis.core.wire.control import (
+    Goodbye,
+    Ping,
+    Pong,
+    Refusal,
+    Status,
+    StatusRequest,
+    decode_control,
+)
 from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, encode_frame
 from octopis.core.wire.published import PublishedBody
-from octopis.core.wire.refusals import Refusal
 from octopis.errors import ProtocolError
 
 _Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -104,9 +111,9 @@ def encode_publish(request: int, notifications: list[bytes]) -> bytes:
     return encode_frame(FrameKind.PUBLISH, b"".join([head, array, *notifications]))
 
 
-def encode_answer(answer: AnswerItem) -> bytes:
-    """Return an answer as an item of ANSWERS."""
-    return encode(answer)
+def encode_answers(answers: list[AnswerItem]) -> bytes:
+    """Return the frame of answers."""
+    return encode_frame(FrameKind.ANSWERS, encode(answers))
 
 
 def encode_delivery(numbers: list[int], encoded: bytes) -> bytes:

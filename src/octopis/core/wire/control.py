@@ -1,11 +1,40 @@
-"""Small frames that go past every queue: signs of life, congestion notices, goodbyes, status."""
+"""What may be said on any connection, past every queue, and how errors cross it.
+
+Signs of life, backpressure notices, goodbyes and status are small frames. What a broker raises
+arrives at the client as the same class.
+"""
 
 from typing import Any
 
 import msgspec
 
+from octopis import errors
 from octopis.core.model import BrokerId
 from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, encode_frame
+from octopis.errors import OctopisError, OperationFailed, restored
+
+_Fact = str | int | float | bool | None
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """An error by the name of its class, its message and its fields."""
+
+    error: str
+    message: str
+    fields: dict[str, _Fact] = {}
+
+    @classmethod
+    def of(cls, error: OctopisError) -> "Refusal":
+        """Return what to send of an error; fields that are not plain values stay behind."""
+        facts = {name: value for name, value in vars(error).items() if isinstance(value, _Fact)}
+        return cls(type(error).__name__, str(error), facts)
+
+    def as_error(self) -> OctopisError:
+        """Return the error; one that this version does not know is an OperationFailed."""
+        kind = getattr(errors, self.error, None)
+        if not (isinstance(kind, type) and issubclass(kind, OctopisError)):
+            kind = OperationFailed
+        return restored(kind, (self.message,), dict(self.fields))
 
 
 class Ping(msgspec.Struct, frozen=True):
@@ -23,14 +52,14 @@ class Goodbye(msgspec.Struct, frozen=True):
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """A broker's queues are past their high-water mark, or no longer so.
+    """A broker's queues are past their high-water mark (`holds`), or no longer so.
 
     `number` rises with every notice of that broker, so that old news never replaces newer.
     """
 
     broker: BrokerId
     number: int
-    congested: bool
+    holds: bool
 
 
 class StatusRequest(msgspec.Struct, frozen=True):

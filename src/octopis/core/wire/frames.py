@@ -1,13 +1,12 @@
-"""Bodies of frames: msgpack, decoded into types and nothing else.
-
-Frames: how a stream of bytes falls into pieces.
+"""Frames: how a stream of bytes falls into pieces, and what is in each.
 
     4 bytes   how many bytes follow, big-endian
     1 byte    the kind of the frame
     rest      the body, msgpack
 
 Nothing is set aside for a length that was only announced: bytes are kept as they arrive, and a
-length over the maximum is refused as soon as it can be read.
+length over the maximum is refused as soon as it can be read. Bodies are decoded into types and
+nothing else.
 """
 
 from enum import IntEnum
@@ -92,7 +91,8 @@ class FrameDecoder:
         self._wanted = _SHORTEST
         while size - at >= _SHORTEST:
             length, kind = _HEADER.unpack_from(data, at)
-            self._check(length)
+            if not 0 < length <= self.frame_max:
+                raise self._fault(length)
             end = at + _LENGTH_BYTES + length
             if end > size:
                 self._wanted = end - at
@@ -101,17 +101,18 @@ class FrameDecoder:
             at = end
         self._rest += view[at:]
         if len(self._rest) == _LENGTH_BYTES:
-            self._check(int.from_bytes(self._rest, "big"))
+            length = int.from_bytes(self._rest, "big")
+            if not 0 < length <= self.frame_max:
+                raise self._fault(length)
         return frames
 
-    def _check(self, length: int) -> None:
-        if length > self.frame_max:
-            raise ProtocolError(
-                f"a frame of {length:,} bytes is announced, more than the {self.frame_max:,} "
-                "allowed: is the other side an OctopiS broker or client?"
-            )
+    def _fault(self, length: int) -> ProtocolError:
         if not length:
-            raise ProtocolError("an empty frame has no kind")
+            return ProtocolError("an empty frame has no kind")
+        return ProtocolError(
+            f"a frame of {length:,} bytes is announced, more than the {self.frame_max:,} "
+            "allowed: is the other side an OctopiS broker or client?"
+        )
 
 
 def encode_frame(kind: FrameKind, body: bytes) -> bytes:

@@ -4,14 +4,11 @@ Whoever connects says hello. A broker answers a broker with a hello of its own, 
 welcome, and anybody else with a refusal before it closes the connection.
 """
 
-from hashlib import blake2b
-
 import msgspec
 
 from octopis.core.model import BrokerId
-from octopis.core.topology import SCOT
+from octopis.core.wire.control import Refusal
 from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, encode_frame
-from octopis.core.wire.refusals import Refusal
 from octopis.errors import ProtocolError
 
 MAGIC = "octopis"
@@ -117,10 +114,3 @@ def decode_answer(frame: Frame) -> Hello | Welcome | Refusal:
     if frame.kind == FrameKind.REFUSED:
         return _refusal.decode(frame.body)
     return decode_hello(frame)
-
-
-def overlay_digest(scot: SCOT) -> str:
-    """Return a short text that is the same for equal overlays, and for no others."""
-    edges = sorted(sorted(edge) for edge in scot.acyclic.edges)
-    facts = (sorted(scot.regions), edges, len(scot.clusters))
-    return blake2b(encode(facts), digest_size=12).hexdigest()

@@ -1,8 +1,10 @@
-"""A link's two directions: routing messages to frames, and bytes to routing messages.
+"""What neighbours say to each other: routing messages to frames, and frames to routing messages.
 
-Notifications between brokers: the publisher's bytes, with a small header where one is needed.
+A notification crosses as the publisher's own bytes, after a small header (CBV_p and BIDs) where it
+has one. Clients never come here: this module needs the routing messages, theirs do not.
 """
 
+from hashlib import blake2b
 from itertools import groupby
 from operator import itemgetter
 
@@ -11,6 +13,7 @@ from msgspec import Raw
 
 from octopis.core.model import ClusterBitVector
 from octopis.core.routing.messages import HostState, Message, NotificationMessage, TableSnapshot
+from octopis.core.topology import SCOT
 from octopis.core.wire.control import Goodbye, Notice, Ping, Pong, decode_control
 from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, encode_items
 from octopis.core.wire.published import Published, PublishedBody, decode_published, make_published
@@ -26,24 +29,26 @@ from octopis.core.wire.subscriptions import (
 from octopis.errors import ProtocolError
 
 
-class _Headed(msgspec.Struct, frozen=True, array_like=True):
+class _WithTargets(msgspec.Struct, frozen=True, array_like=True):
     cbv_p: bytes
     bids: bytes
     notification: PublishedBody
 
 
-class _HeadedRaw(msgspec.Struct, frozen=True, array_like=True):
+class _WithTargetsRaw(msgspec.Struct, frozen=True, array_like=True):
     cbv_p: bytes
     bids: bytes
     notification: Raw
 
 
-_headed = BodyDecoder[list[_Headed]](list[_Headed], "a batch of notifications")
-_headed_raw = BodyDecoder[list[_HeadedRaw]](list[_HeadedRaw], "a batch of notifications")
+_with_targets = BodyDecoder[list[_WithTargets]](list[_WithTargets], "a batch of notifications")
+_with_targets_raw = BodyDecoder[list[_WithTargetsRaw]](
+    list[_WithTargetsRaw], "a batch of notifications"
+)
 _ARRAY_OF_3 = b"\x93"
 
 
-def encode_routed(routed: NotificationMessage) -> tuple[FrameKind, bytes]:
+def encode_notification(routed: NotificationMessage) -> tuple[FrameKind, bytes]:
     """Return a notification as an item of its kind of frame: with a header, or without."""
     notification = routed.notification
     assert isinstance(notification, Published), "only what came over the wire is sent on"
@@ -53,12 +58,12 @@ def encode_routed(routed: NotificationMessage) -> tuple[FrameKind, bytes]:
     return FrameKind.NOTIFICATIONS_WITH_TARGETS, _ARRAY_OF_3 + header + notification.encoded
 
 
-def decode_routed(body: bytes | memoryview) -> list[NotificationMessage]:
+def decode_notifications(body: bytes | memoryview) -> list[NotificationMessage]:
     """Return the notifications of NOTIFICATIONS, or raise ProtocolError."""
     return [NotificationMessage(notification) for notification in decode_published(body)]
 
 
-def decode_headed(body: bytes | memoryview) -> list[NotificationMessage]:
+def decode_with_targets(body: bytes | memoryview) -> list[NotificationMessage]:
     """Return the notifications of NOTIFICATIONS_WITH_TARGETS, or raise ProtocolError."""
     return [
         NotificationMessage(
@@ -66,7 +71,9 @@ def decode_headed(body: bytes | memoryview) -> list[NotificationMessage]:
             ClusterBitVector(decode_bits(each.cbv_p)),
             decode_bits(each.bids),
         )
-        for each, raw in zip(_headed.decode(body), _headed_raw.decode(body), strict=True)
+        for each, raw in zip(
+            _with_targets.decode(body), _with_targets_raw.decode(body), strict=True
+        )
     ]
 
 
@@ -76,13 +83,13 @@ Encoded = tuple[FrameKind, bytes]
 LinkControl = Ping | Pong | Goodbye | Notice
 
 _WHOLE_FRAMES = (FrameKind.SNAPSHOT, FrameKind.HOST_STATE)
-"""Kinds of messages that a full queue may drop; all others keep the tables right."""
+"""Kinds of messages that are encoded as all their frames, not as items of one."""
 
 
 def encode_message(message: Message) -> Encoded:
     """Return a routing message as it waits in a queue."""
     if isinstance(message, NotificationMessage):
-        return encode_routed(message)
+        return encode_notification(message)
     if isinstance(message, TableSnapshot):
         return FrameKind.SNAPSHOT, b"".join(encode_snapshot(message))
     if isinstance(message, HostState):
@@ -112,9 +119,9 @@ class LinkDecoder:
         """Return routing messages or a control message, or raise ProtocolError."""
         kind, body = frame
         if kind == FrameKind.NOTIFICATIONS:
-            return list(decode_routed(body))
+            return list(decode_notifications(body))
         if kind == FrameKind.NOTIFICATIONS_WITH_TARGETS:
-            return list(decode_headed(body))
+            return list(decode_with_targets(body))
         if kind == FrameKind.CHANGES:
             return decode_changes(body)
         if kind == FrameKind.SNAPSHOT:
@@ -127,3 +134,10 @@ class LinkDecoder:
         if not isinstance(control, LinkControl):
             raise ProtocolError(f"a frame of kind {kind} does not belong on a link")
         return control
+
+
+def overlay_digest(scot: SCOT) -> str:
+    """Return a short text that is the same for equal overlays, and for no others."""
+    edges = sorted(sorted(edge) for edge in scot.acyclic.edges)
+    facts = (sorted(scot.regions), edges, len(scot.clusters))
+    return blake2b(encode(facts), digest_size=12).hexdigest()

@@ -7,6 +7,7 @@ reads the attributes to route it and sends the same bytes on.
 from typing import Annotated
 
 from msgspec import Meta, Raw, Struct
+from msgspec.msgpack import Decoder
 
 from octopis.core.model import Notification, Value
 from octopis.core.model.notification import (
@@ -16,7 +17,7 @@ from octopis.core.model.notification import (
     NAME_LENGTH_MAX,
     TEXT_LENGTH_MAX,
 )
-from octopis.core.wire.frames import BodyDecoder, encode
+from octopis.core.wire.frames import FRAME_MAX, BodyDecoder, encode
 from octopis.errors import InvalidNotification, ProtocolError
 
 _FINITE_MAX = 1.7976931348623157e308
@@ -61,7 +62,7 @@ class _AnyBody(Struct, array_like=True, forbid_unknown_fields=True):
 
 
 _many = BodyDecoder[list[PublishedBody]](list[PublishedBody], "a batch of notifications")
-_many_raw = BodyDecoder[list[Raw]](list[Raw], "a batch of notifications")
+_decode_raw = Decoder(list[Raw]).decode
 _any = BodyDecoder[list[_AnyBody]](list[_AnyBody], "a batch of notifications")
 
 
@@ -81,17 +82,18 @@ def make_published(body: PublishedBody, encoded: bytes) -> Published:
 
 def decode_published(body: bytes | memoryview) -> list[Published]:
     """Return the notifications of an array, or raise ProtocolError."""
-    return [
-        make_published(each, bytes(raw))
-        for each, raw in zip(_many.decode(body), _many_raw.decode(body), strict=True)
-    ]
+    bodies = _many.decode(body)
+    raws = _decode_raw(body)  # what could be decoded once can be decoded again
+    return list(map(make_published, bodies, map(bytes, raws)))
 
 
-def decode_checked(body: bytes | memoryview, publisher: str) -> list[Published]:
+def decode_checked(
+    body: bytes | memoryview, publisher: str, bytes_max: int = FRAME_MAX // 2
+) -> list[Published]:
     """Return the notifications that a client publishes.
 
-    Raises InvalidNotification where one of them cannot be carried or names another publisher,
-    and ProtocolError where they are no notifications at all.
+    Raises InvalidNotification where one of them cannot be carried, is longer than `bytes_max` or
+    names another publisher, and ProtocolError where they are no notifications at all.
     """
     try:
         batch = decode_published(body)
@@ -102,6 +104,10 @@ def decode_checked(body: bytes | memoryview, publisher: str) -> list[Published]:
         if each.publisher != publisher:
             raise InvalidNotification(
                 f"{publisher!r} cannot publish in the name of {each.publisher!r}"
+            )
+        if len(each.encoded) > bytes_max:
+            raise InvalidNotification(
+                f"a notification has {len(each.encoded):,} bytes, more than {bytes_max:,}"
             )
     return batch
 

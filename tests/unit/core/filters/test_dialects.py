@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -48,3 +49,16 @@ assert "lark" in sys.modules and "numpy" not in sys.modules
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("text", [["a"], {"a": 1}, None, 5, b"a = 1"])
+def test_filter_that_is_no_text_is_refused(text: Any):
+    for dialect in DIALECTS:
+        with pytest.raises(InvalidFilter, match="a filter is text, not"):
+            parse_filter(text, dialect)
+
+
+@pytest.mark.parametrize("dialect", [None, 5, ["sql"], True])
+def test_dialect_that_is_no_text_is_refused(dialect: Any):
+    with pytest.raises(InvalidConfiguration, match="there is no filter dialect"):
+        parse_filter("a = 1", dialect)

@@ -29,6 +29,7 @@ def explained(text: str, **attributes: Value) -> FilterExplanation:
             "price is 60, symbol is 'IBM': 60 against 'IBM', which do not compare",
         ),
         ("note = 'x'", "FALSE", "note is 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn..."),
+        ("1 / 0 = 1", "UNKNOWN", "the arithmetic has no result"),
         ("TRUE", "TRUE", "it always is"),
         ("FALSE", "FALSE", "it always is"),
     ],

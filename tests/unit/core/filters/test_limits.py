@@ -77,3 +77,24 @@ def test_words():
     at_limit = "a IN (" + ",".join(["1"] * 998) + ")"
     assert parse_filter(at_limit) == (attr("a") == 1)
     assert "the filter has more than 2000 words" in refusal("a IN (" + ",".join(["1"] * 999) + ")")
+
+
+def test_patterns_that_a_long_text_keeps_busy():
+    def contains(count: int, size: int) -> str:
+        return " OR ".join(f"a LIKE '%{n:0{size}}%'" for n in range(count))
+
+    assert parse_filter(contains(80, 10)).matches({"a": "0000000079"})
+    assert refusal(contains(81, 10)) == (
+        "a long text could keep the filter's LIKE patterns busy for 6.1 ms, more than 6: "
+        "use fewer or shorter ones that start with %"
+    )
+    assert "LIKE patterns" in refusal(f"a LIKE '%{'a_' * 1_000}b%'")
+    with pytest.raises(InvalidFilter, match="LIKE patterns"):
+        parse_filter(contains(80, 10)) | attr("a").contains("x")
+
+
+def test_patterns_that_are_not_searched_for_are_as_many_as_terms_may_be():
+    ends = " OR ".join(f"a LIKE '%_{n}'" for n in range(200))
+    starts = " OR ".join(f"a LIKE '_{n}_%'" for n in range(200))
+    assert parse_filter(ends).matches({"a": "x199"})
+    assert parse_filter(starts).matches({"a": "x199x"})

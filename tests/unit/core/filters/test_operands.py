@@ -24,6 +24,10 @@ class Colour(str, Enum):  # noqa: UP042 - one whose str() is another text
     RED = "red"
 
 
+class Plain(Enum):
+    RED = "red"
+
+
 class Level(IntEnum):
     HIGH = 3
 
@@ -70,6 +74,10 @@ def test_arithmetic_is_exact_or_has_no_result(
         (2.0**63, 2.0**63),
         (-(2.0**63), -(2**63)),
         (np.float64(1.5), 1.5),
+        (np.float32(1.5), 1.5),
+        (np.int64(5), 5),
+        (np.bool_(True), True),
+        (np.str_("x"), "x"),
         (Colour.RED, "red"),
         (Level.HIGH, 3),
         (True, True),
@@ -91,7 +99,10 @@ def test_literal_has_one_plain_form(value: object, found: object):
         ("\ud800", "lone surrogate"),
         (None, "a value is text, a number or a boolean, not NoneType"),
         (b"x", "not bytes"),
-        (np.int64(5), "not int64"),
+        (np.datetime64("2008-03-01"), "not datetime64"),
+        (np.array([1, 2]), "not ndarray"),
+        (np.float32("nan"), "nan is not a number"),
+        (Plain.RED, "not Plain"),
     ],
 )
 def test_what_is_no_value_is_refused(value: object, reason: str):
@@ -121,10 +132,27 @@ def test_value_of_an_operand_with_something_missing_is_none():
 
 def test_arithmetic_on_literals_is_done_at_once():
     assert arithmetic("/", Literal(6), Literal(2)) == Literal(3)
-    with pytest.raises(InvalidFilter, match="'1 / 0' has no result"):
-        arithmetic("/", Literal(1), Literal(0))
-    with pytest.raises(InvalidFilter, match="does not fit in 64 bits"):
-        arithmetic("*", Literal(2**62), Literal(2))
+    assert arithmetic("-", arithmetic("+", Literal(2**63 - 1), Literal(1)), Literal(1)) == Literal(
+        2**63 - 1
+    )
+
+
+@pytest.mark.parametrize(
+    ("operator", "left", "right", "value"),
+    [("/", 1, 0, None), ("%", 0, 0, None), ("*", 1e300, 1e300, None), ("*", 2**62, 2, 2**63)],
+)
+def test_arithmetic_on_literals_without_a_literal_result_stays_as_written(
+    operator: str, left: Number, right: Number, value: Number | None
+):
+    made = arithmetic(operator, Literal(left), Literal(right))
+    assert made == Arithmetic(operator, Literal(left), Literal(right), 2)
+    assert made.value({}) == value
+
+
+def test_arithmetic_on_a_float_literal_is_a_floats():
+    product = arithmetic("*", Literal(2**63 - 1), Literal(2.0))
+    assert isinstance(product, Literal)
+    assert (product.literal, type(product.literal)) == (2.0**64, float)
 
 
 @pytest.mark.parametrize("value", ["x", True, 2**63])
@@ -138,8 +166,16 @@ def test_sign_goes_into_a_literal():
     assert negative(Literal(5)) == Literal(-5)
     assert negative(Literal(2**63)) == Literal(-(2**63))
     assert negative(A) == Arithmetic("-", Literal(0), A, 2)
-    assert positive(A) is A
+    assert negative(Literal(-(2**63))) == Arithmetic("-", Literal(0), Literal(-(2**63)), 2)
     with pytest.raises(InvalidFilter, match="'-' needs numbers, not 'x'"):
         negative(Literal("x"))
     with pytest.raises(InvalidFilter, match=r"'\+' needs numbers, not True"):
         positive(Literal(True))
+
+
+def test_plus_before_an_attribute_makes_it_a_number():
+    made = positive(A)
+    assert [made.value({"a": value}) for value in (5, -1.5, "x", True)] == [5, -1.5, None, None]
+    assert positive(made) == made
+    assert negative(made) == negative(A)
+    assert arithmetic("*", made, made) == arithmetic("*", A, A)

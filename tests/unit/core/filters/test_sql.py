@@ -3,6 +3,7 @@
 import pytest
 
 from octopis.core.filters.sql import parse_sql
+from octopis.core.model import Value
 from octopis.errors import InvalidFilter
 
 
@@ -21,6 +22,17 @@ from octopis.errors import InvalidFilter
         ("a = - - 5", "a = 5"),
         ("a = +5", "a = 5"),
         ("a = 2 - -3", "a = 5"),
+        ("price < 10 - -5", "price < 15"),
+        ("+price > 3", "price > 3"),
+        ("3 < +price", "price > 3"),
+        ("+price BETWEEN 1 AND 5", "price BETWEEN 1 AND 5"),
+        ("+(+a) = b", "+a = b"),
+        ("+a - +b > -(+c)", "a - b > -c"),
+        ("true or (1 <> 1 / 0)", "TRUE"),
+        ("false AND 1 = 1 / 0", "FALSE"),
+        ("a < 9223372036854775807 * 2.0", "a < 18446744073709551616.0"),
+        ("9223372036854775807 * 2 > 1", "TRUE"),
+        ("a = 9223372036854775807 + 1 - 1", "a = 9223372036854775807"),
         ("a not Between 1 aNd 5", "a NOT BETWEEN 1 AND 5"),
         ("a In(1)and b lIkE'x_'oR c Is nOt nUlL", "a IN (1) AND b LIKE 'x_' OR c IS NOT NULL"),
         ("a = tRuE", "a = TRUE"),
@@ -57,10 +69,57 @@ def test_texts_that_say_the_same_give_the_same_filter(text: str, same: str):
         ("-9223372036854775808", -(2**63)),
         ("9223372036854775808.0", 2.0**63),
         ("FALSE", False),
+        ("5L", 5),
+        ("-5l", -5),
+        ("0x1F", 31),
+        ("0X1fL", 31),
+        ("-0x8000000000000000", -(2**63)),
+        ("1d", 1),
+        ("1.5f", 1.5),
+        (".5D", 0.5),
+        ("1e3", 1000),
+        ("1e3F", 1000),
+        ("007.5", 7.5),
+        ("0", 0),
+        ("'-- /* 042 */'", "-- /* 042 */"),
     ],
 )
 def test_literals(literal: str, value: str | int | float | bool):
     assert parse_sql(f"a = {literal}").matches({"a": value})
+
+
+@pytest.mark.parametrize("literal", ["5LL", "1.5L", "1dog", "0x", "0xG", "5L.5"])
+def test_number_with_other_letters_behind_it_is_refused(literal: str):
+    with pytest.raises(InvalidFilter, match="expected"):
+        parse_sql(f"a = {literal}")
+
+
+@pytest.mark.parametrize(
+    "text", ["0 / 0 = 0", "a > 1 / 0", "1 % 0 <> 1", "a * 0 < 1 / 0", "a BETWEEN 1 / 0 AND 0"]
+)
+def test_constant_without_a_result_is_unknown_also_under_not(text: str):
+    for shown in (text, f"NOT ({text})"):
+        wanted = parse_sql(shown)
+        assert wanted.truth({"a": -5}) is None
+        assert parse_sql(str(wanted)) == wanted
+    assert parse_sql(f"{text} OR b = 1").matches({"a": -5, "b": 1})
+
+
+def test_integers_of_constants_stay_exact_past_64_bits():
+    wanted = parse_sql("a < 9223372036854775807 * 2")
+    assert wanted.matches({"a": 2**63 - 1})
+    assert not wanted.matches({"a": 2.0**64})
+    assert parse_sql(str(wanted)) == wanted
+    assert not parse_sql("a = 9223372036854775807 * 2").matches({"a": 2.0**64})
+    assert parse_sql("a = 9223372036854775807 * 2.0").matches({"a": 2.0**64})
+
+
+def test_plus_asks_for_a_number():
+    wanted = parse_sql("+a = b")
+    assert wanted.matches({"a": 5, "b": 5})
+    assert wanted.truth({"a": "x", "b": "x"}) is None
+    assert wanted.truth({"a": True, "b": True}) is None
+    assert parse_sql(str(wanted)) == wanted
 
 
 @pytest.mark.parametrize("name", ["a", "A", "a.b", "$a_1", "_", "notes", "inn", "or.1", "\u0131s"])
@@ -98,7 +157,25 @@ def test_double_quotes_make_a_name_and_not_a_text():
         ("a + 'x' > 1", "'+' needs numbers, not 'x' at column 3"),
         ("+'x' = a", "'+' needs numbers, not 'x' at column 1"),
         ("a + 1 = TRUE", "'=' cannot compare arithmetic with True at column 7"),
-        ("1 / 0 = a", "'1 / 0' has no result at column 3"),
+        ("+city = 'London'", "'=' cannot compare arithmetic with 'London' at column 7"),
+        ("-city = 'London'", "'=' cannot compare arithmetic with 'London' at column 7"),
+        ("+a AND b", "expected a condition such as price > 50, not just a number at column 4"),
+        ("+a IS NULL", "expected an attribute before IS at column 4"),
+        ("+a LIKE 'x'", "expected an attribute before LIKE at column 4"),
+        ("1 / 0 = 'x'", "'=' cannot compare arithmetic with 'x' at column 7"),
+        ("a = 042", "a number with 0 in front, which is octal in Java, is refused at column 5; "
+         "write 42"),
+        ("a IN (1, -042L)", "a number with 0 in front, which is octal in Java, is refused at "
+         "column 11; write 42"),
+        ("a = 00", "a number with 0 in front, which is octal in Java, is refused at column 5; "
+         "write 0"),
+        ("a = 0x8000000000000000", "the integer 9223372036854775808 does not fit in 64 bits"),
+        ("price < 10 -- 5", "filters have no comments, but there is '--' at column 12; "
+         "for two signs write - -5 or -(-5)"),
+        ("--5 < a", "filters have no comments, but there is '--' at column 1"),
+        ("a = 1 -- b = 2", "filters have no comments, but there is '--' at column 7"),
+        ("a = 1 /* one */", "filters have no comments, but there is '/*' at column 7"),
+        ("/* one */ a = 1", "filters have no comments, but there is '/*' at column 1"),
         ("a = 9223372036854775808", "the integer 9223372036854775808 does not fit in 64 bits"),
         ("a = -9223372036854775809", "the integer 9223372036854775809 does not fit in 64 bits"),
         ("a + 9223372036854775808 > b", "the integer 9223372036854775808 does not fit in 64 bits"),
@@ -108,7 +185,7 @@ def test_double_quotes_make_a_name_and_not_a_text():
         ('"" = 1', "an attribute's name is text of 1 to 255 characters at column 1"),
         (f"{'n' * 256} = 1", "an attribute's name is text of 1 to 255 characters at column 1"),
     ],
-)
+)  # fmt: skip
 def test_what_makes_no_sense_is_refused_in_words(text: str, message: str):
     with pytest.raises(InvalidFilter) as caught:
         parse_sql(text)
@@ -121,3 +198,20 @@ def test_like_with_escape():
     assert wanted.matches({"rate": "25% more"})
     assert not wanted.matches({"rate": "10x"})
     assert not wanted.matches({"rate": "25 more"})
+
+
+@pytest.mark.parametrize(
+    ("text", "attributes"),
+    [
+        ("city < 'M' AND city >= 'L'", {"city": "London"}),
+        ("size IN (1, 2.5, TRUE)", {"size": 2.5}),
+        ("a / 2 = 3.5 AND a % 4 = 3", {"a": 7}),
+        ("a + 1 > 9223372036854775807", {"a": 2**63 - 1}),
+        ("JMSPriority IS NULL", {}),
+        ("my-prop = 3", {"my": 5, "prop": 2}),
+        ("CURRENT_TIMESTAMP = 5", {"CURRENT_TIMESTAMP": 5}),
+    ],
+)
+def test_what_the_page_says_to_those_who_know_jms(text: str, attributes: dict[str, Value]):
+    assert parse_sql(text).matches(attributes)
+    assert parse_sql("NOT price = '5'").truth({"price": 6}) is None

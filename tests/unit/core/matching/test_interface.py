@@ -1,5 +1,7 @@
 """What every matching index does; each test runs on both."""
 
+from typing import Any
+
 import pytest
 
 from octopis.core.filters import parse_filter
@@ -96,3 +98,23 @@ def test_matches_come_in_an_order_that_repeats(index: Index):
     batch = [{"a": 5}, {"a": 2}]
     assert index.matches(batch) == index.matches(batch)
     assert len(index.matches(batch)[0]) > len(index.matches(batch)[1]) > 0
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_attribute_that_is_none_is_absent(index: Index, size: int):
+    asked = (
+        "a IS NULL",
+        "a IS NOT NULL",
+        "a > 0",
+        "NOT a > 0",
+        "a LIKE '%x'",
+        "a + 1 > 0",
+        "a = b",
+    )
+    for text in asked:
+        index.add(text, parse_filter(text), text)
+    batch: list[dict[str, Any]] = [{"a": None, "b": 1}] * size
+    wanted = [text for text in asked if parse_filter(text).matches(batch[0])]
+    assert wanted == ["a IS NULL"]
+    assert index.matches(batch) == [wanted] * size
+    assert index.destinations(batch) == [tuple(wanted)] * size

@@ -1,9 +1,25 @@
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import Enum, IntEnum, StrEnum
 from typing import Any
 
+import numpy as np
 import pytest
 
 from octopis.core.model import Notification
 from octopis.errors import InvalidNotification
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+class Level(IntEnum):
+    HIGH = 3
+
+
+class Plain(Enum):
+    RED = "red"
 
 
 def refusal(attributes: Any, payload: Any = b"") -> str:
@@ -42,15 +58,49 @@ def test_values_at_the_bounds_are_taken(value: Any):
         (float("inf"), "is inf, which compares with nothing"),
         ("x" * 65_536, "has 65536 characters, more than 65535"),
         ("\ud800", "lone surrogate"),
-        (None, "is of type NoneType"),
-        (b"x", "is of type bytes"),
-        ([1], "is of type list"),
+        (None, "is of type NoneType; leave it out"),
+        (b"x", "is of type bytes; put it into the payload"),
+        ([1], "is of type list; send each part as an attribute, or all as payload"),
+        ({"b": 1}, "is of type dict; send each part as an attribute"),
+        (datetime(2008, 3, 1, tzinfo=UTC), "is of type datetime; send its .isoformat()"),
+        (np.datetime64("2008-03-01"), "is of type datetime64"),
+        (Decimal("1.5"), "is of type Decimal; send float(...) of it"),
+        (Plain.RED, "is of type Plain; send its .value"),
+        (np.array([1, 2]), "is of type ndarray; send each part"),
+        (np.float32("nan"), "is nan, which compares with nothing"),
+        (np.uint64(2**63), "does not fit in 64 bits"),
+        (object(), "is of type object; use text, integer, float or boolean"),
     ],
 )
 def test_value_that_cannot_be_carried_is_refused(value: Any, reason: str):
     message = refusal({"a": value})
     assert message.startswith("attribute 'a' ")
     assert reason in message
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (np.int64(5), 5),
+        (np.uint8(5), 5),
+        (np.float64(1.5), 1.5),
+        (np.float32(1.5), 1.5),
+        (np.bool_(True), True),
+        (np.str_("x"), "x"),
+        (np.array(5), 5),
+        (Colour.RED, "red"),
+        (Level.HIGH, 3),
+    ],
+)
+def test_what_stands_for_a_plain_value_becomes_it(value: Any, plain: object):
+    found = Notification.checked({"before": 1, "a": value, "after": 2}).attributes
+    assert found == {"before": 1, "a": plain, "after": 2}
+    assert type(found["a"]) is type(plain)
+
+
+@pytest.mark.parametrize("attributes", [[("a", 1)], "a", None, 5])
+def test_attributes_that_are_no_mapping_are_refused(attributes: Any):
+    assert refusal(attributes).startswith("attributes are a mapping of names to values, not ")
 
 
 @pytest.mark.parametrize(

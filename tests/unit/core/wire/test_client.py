@@ -10,16 +10,15 @@ from octopis.core.wire.client import (
     UnsubscribeRequest,
     decode_from_client,
     decode_to_client,
-    encode_answer,
+    encode_answers,
     encode_delivery,
     encode_gap,
     encode_publish,
     encode_request,
 )
-from octopis.core.wire.control import Notice, Ping, Status, StatusRequest, encode_control
+from octopis.core.wire.control import Notice, Ping, Refusal, Status, StatusRequest, encode_control
 from octopis.core.wire.frames import Frame, FrameDecoder, FrameKind, encode, encode_items
 from octopis.core.wire.published import decode_checked, encode_published
-from octopis.core.wire.refusals import Refusal
 from octopis.errors import ProtocolError
 
 ONE = encode_published({"x": 1}, b"payload", "me", 1, 2)
@@ -59,7 +58,7 @@ def test_delivery_names_all_matching_subscriptions_in_one_frame():
 
 def test_answers_and_gaps_and_status():
     answers = [AnswerItem(1), AnswerItem(2, Refusal("InvalidFilter", "no", {"column": 3}))]
-    data = encode_items(FrameKind.ANSWERS, [encode_answer(each) for each in answers])
+    data = encode_answers(answers)
     assert decode_to_client(frame_of(data)) == answers
     assert decode_to_client(frame_of(encode_gap(12))) == GapNotice(12)
     status = Status(1, {"ready": True})
@@ -73,7 +72,7 @@ def test_answers_and_gaps_and_status():
         Frame(FrameKind.NOTIFICATIONS, b"\x90"),
         Frame(200, b""),
         frame_of(encode_control(Status(1, {}))),
-        frame_of(encode_control(Notice(("a", 0), 1, congested=True))),
+        frame_of(encode_control(Notice(("a", 0), 1, holds=True))),
     ],
 )
 def test_client_may_not_speak_like_a_broker(frame: Frame):

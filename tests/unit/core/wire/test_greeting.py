@@ -14,8 +14,8 @@ from octopis.core.wire.greeting import (
     decode_hello,
     encode_hello,
     encode_welcome,
-    overlay_digest,
 )
+from octopis.core.wire.link import overlay_digest
 from octopis.errors import ProtocolError
 
 A, B = BrokerId("a", 0), BrokerId("b", 1)

@@ -9,6 +9,7 @@ from octopis.broker.settings import (
 )
 from octopis.client.address import Address
 from octopis.core.routing import Algorithm
+from octopis.core.routing.options import RoutingOptions
 from octopis.errors import InvalidConfiguration, InvalidTopology
 from support.overlays import A0, A1, B1, C0, CHAIN
 
@@ -16,9 +17,9 @@ OVERLAY = OverlayConfiguration(scot=CHAIN)
 
 
 def test_defaults_are_those_of_the_paper_and_lose_nothing():
-    assert OVERLAY.algorithm is Algorithm.DNR
-    assert (OVERLAY.congestion_threshold, OVERLAY.window_ms) == (10, 50)
-    assert OVERLAY.client_policy is ClientPolicy.PAUSE
+    assert OVERLAY.routing.algorithm is Algorithm.DNR
+    assert (OVERLAY.routing.congestion_threshold, OVERLAY.routing.window_ms) == (10, 50)
+    assert OVERLAY.client_queues.policy is ClientPolicy.PAUSE
     assert OVERLAY.address(A0) == ("127.0.0.1", 0)
 
 
@@ -59,10 +60,18 @@ def test_high_water_mark_above_the_bound_is_refused(bounds: dict):
         QueueBounds(**bounds)
 
 
-@pytest.mark.parametrize("shape", [{"bandwidth": 0}, {"bandwidth": -1.0}, {"latency_ms": -1}])
-def test_shape_that_makes_no_sense_is_refused(shape: dict):
-    with pytest.raises(InvalidConfiguration, match="bandwidth must be above 0"):
-        Shape(**shape)
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [
+        (Shape(0), "shape.bandwidth_bytes_per_s must be above 0, not 0"),
+        (Shape(-1.0), "shape.bandwidth_bytes_per_s must be above 0, not -1.0"),
+        (Shape(latency_ms=-1), "shape.latency_ms must be 0 or more, not -1"),
+    ],
+)
+def test_shape_that_makes_no_sense_is_refused(shape: Shape, said: str):
+    with pytest.raises(InvalidConfiguration) as refused:
+        OverlayConfiguration(scot=CHAIN, shapes={(A0, A1): shape})
+    assert str(refused.value) == f"the link from B(a, 0) to B(a, 1): {said}"
 
 
 def test_only_links_of_the_overlay_can_be_shaped():
@@ -73,5 +82,5 @@ def test_only_links_of_the_overlay_can_be_shaped():
 
 
 def test_window_must_be_a_time():
-    with pytest.raises(InvalidConfiguration, match="window_ms must be above 0"):
-        OverlayConfiguration(scot=CHAIN, window_ms=0)
+    with pytest.raises(InvalidConfiguration, match=r"routing\.window_ms must be 0\.001 or more"):
+        OverlayConfiguration(scot=CHAIN, routing=RoutingOptions(Algorithm.DNR, window_ms=0))

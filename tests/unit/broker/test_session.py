@@ -1,6 +1,6 @@
 import pytest
 
-from octopis.broker.settings import ClientPolicy, QueueBounds
+from octopis.broker.settings import ClientPolicy, ClientQueues
 from octopis.core.wire.client import (
     AnswerItem,
     Consumed,
@@ -82,15 +82,14 @@ def test_answers_go_past_deliveries_that_wait():
 
 def test_pings_and_status_requests_are_answered_at_once():
     async def work(_, peer, broker) -> None:
-        broker._sync = object()  # also while requests wait
+        broker.intake.close()  # also while requests wait
         await peer.send(encode_control(Ping()) + encode_control(StatusRequest(4)))
         said = []
         while len(said) < 2:
             said += [decode_to_client(frame) for frame in await peer.next_frames()]
-        broker._sync = None
         assert said[0] == Pong()
         assert isinstance(said[1], Status)
-        assert (said[1].request, said[1].status["ready"]) == (4, False)
+        assert (said[1].request, said[1].status["ready"]) == (4, True)
 
     with_session(work)
 
@@ -116,28 +115,27 @@ def test_bound_of_a_clients_queue(policy: ClientPolicy):
             session.deliver(ONE, ["s"])
         session._window = 0  # nothing can leave
         session.pump()
-        assert bool(broker.congestion.outputs) is (policy is ClientPolicy.PAUSE)
+        assert bool(broker.backpressure.outputs) is (policy is ClientPolicy.PAUSE)
         if policy is ClientPolicy.DROP_OLDEST:
             assert (len(session.queue), session.dropped) == (20, 30)
         else:
             assert session.connection.is_closing
             await until(lambda: not broker.clients)
             assert broker.status()["drops"]["clients_left"] == 50
-            assert not broker.congestion.outputs
+            assert not broker.backpressure.outputs
 
-    bounds = QueueBounds(capacity=20, high_water=10)
-    with_session(work, client_queues=bounds, client_policy=policy)
+    queues = ClientQueues(capacity=20, high_water=10, policy=policy)
+    with_session(work, client_queues=queues)
 
 
 def test_publications_wait_as_copies_of_their_bytes():
     async def work(session, _, broker) -> None:
-        broker._sync = object()
+        broker.intake.close()
         data = bytearray(encode_publish(1, [ONE.encoded]))
         session.frames_arrived(session.connection, FrameDecoder().receive_data(bytes(data)))
         (request,) = session.publications
         assert isinstance(request.notifications, bytes)
         assert session.publications_bytes == len(request.notifications)
-        broker._sync = None
 
     with_session(work)
 

@@ -7,15 +7,14 @@ from octopis.core.model import BrokerId
 from octopis.core.wire.client import (
     AnswerItem,
     Delivery,
-    encode_answer,
+    encode_answers,
     encode_delivery,
     encode_gap,
 )
-from octopis.core.wire.control import Goodbye, Ping, Pong, decode_control, encode_control
+from octopis.core.wire.control import Goodbye, Ping, Pong, Refusal, decode_control, encode_control
 from octopis.core.wire.frames import FrameDecoder, FrameKind, encode_frame, encode_items
 from octopis.core.wire.greeting import ClientHello, Welcome, decode_hello, encode_welcome
 from octopis.core.wire.published import encode_published
-from octopis.core.wire.refusals import Refusal
 from octopis.errors import ConnectionFailed, ConnectionLost, InvalidFilter
 from support.live import run_live, until
 
@@ -97,7 +96,7 @@ def test_answers_reach_whoever_asked():
             first, second = broker.client.ask(ping_frame), broker.client.ask(ping_frame)
             refusal = Refusal.of(InvalidFilter("no such word", 3))
             items = [AnswerItem(2, refusal), AnswerItem(1)]
-            broker.writer.write(encode_items(FrameKind.ANSWERS, list(map(encode_answer, items))))
+            broker.writer.write(encode_answers(items))
             assert await first is None
             with pytest.raises(InvalidFilter, match="no such word at column 3"):
                 await second
@@ -147,7 +146,7 @@ def test_goodbye_is_the_reason():
     [
         b"\xff\xff\xff\xff",
         encode_frame(FrameKind.PUBLISH, b""),
-        encode_items(FrameKind.ANSWERS, [encode_answer(AnswerItem(99))]),
+        encode_answers([AnswerItem(99)]),
     ],
 )
 def test_broker_that_speaks_nonsense_is_left(nonsense: bytes):
@@ -175,7 +174,7 @@ def test_answer_that_nobody_waits_for_any_more_is_let_go():
         async with Broker() as broker:
             await broker.welcome()
             broker.client.ask(ping_frame).cancel()
-            broker.writer.write(encode_items(FrameKind.ANSWERS, [encode_answer(AnswerItem(1))]))
+            broker.writer.write(encode_answers([AnswerItem(1)]))
             broker.writer.write(encode_gap(1))
             await until(lambda: broker.heard.dropped)
             assert broker.client.is_open

@@ -1,0 +1,76 @@
+"""Carries out what the routing core says: messages onto the queues of links and clients.
+
+It keeps to what `octopis.core.routing.broker` demands of a driver: effects are carried out in order
+before the core is told anything else. What was put on queues leaves them at the next `flush`.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from octopis.broker.recorder import Recorder
+from octopis.core.model import BrokerId, Notification
+from octopis.core.routing import Deliver, Effect, Enqueue, Message, Reason
+
+
+class Output(Protocol):
+    """Whatever has a queue and a socket."""
+
+    def pump(self) -> None:
+        """Let messages go from the queue to the socket, as far as both allow."""
+
+
+class LinkOutput(Output, Protocol):
+    """A link, as the core's effects reach it."""
+
+    def enqueue(self, messages: list[Message], reasons: list[Reason]) -> None:
+        """Put messages on the queue."""
+
+
+class ClientOutput(Output, Protocol):
+    """A client, as the core's effects reach it."""
+
+    def deliver(self, notification: Notification, subscriptions: list[str]) -> None:
+        """Put a notification on the queue, for these of the client's subscriptions."""
+
+
+class Effects:
+    """What the core says, carried out. `links` and `clients` are those of the broker."""
+
+    def __init__(
+        self,
+        links: Mapping[BrokerId, LinkOutput],
+        clients: Mapping[str, ClientOutput],
+        recorder: Recorder,
+    ) -> None:
+        self._links = links
+        self._clients = clients
+        self._recorder = recorder
+        self._unsent: dict[Output, None] = {}
+
+    def carry_out(self, effects: Iterable[Effect]) -> None:
+        """Put what the core wants sent on queues, in order."""
+        for effect in effects:
+            if isinstance(effect, Deliver):
+                client = self._clients[effect.client]
+                client.deliver(effect.notification, effect.subscriptions)
+                self._unsent[client] = None
+            elif isinstance(effect, Enqueue):
+                link = self._links[effect.link]
+                link.enqueue(effect.messages, effect.reasons)
+                self._unsent[link] = None
+            else:
+                self._recorder.stored(effect.subscription)
+
+    def add(self, output: Output) -> None:
+        """Let the next `flush` see to this one, too: there is an answer for it."""
+        self._unsent[output] = None
+
+    def forget(self, output: Output) -> None:
+        """Leave out an output whose connection is gone."""
+        self._unsent.pop(output, None)
+
+    def flush(self) -> None:
+        """Let go what was put on queues since the last time."""
+        unsent, self._unsent = self._unsent, {}
+        for output in unsent:
+            output.pump()

@@ -1,0 +1,188 @@
+"""How two ends of a connection find out who the other is: a neighbour, a client, or neither.
+
+Whoever connects to a broker says hello, and is taken in or refused. Of two neighbours, the first in
+the overlay dials the other, again and again.
+"""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from octopis.broker.connection import Connection
+from octopis.broker.link import NeighbourLink
+from octopis.broker.session import ClientSession
+from octopis.client.address import Address, Backoff
+from octopis.core.model import BrokerId
+from octopis.core.topology import SCOT
+from octopis.core.wire.control import Refusal
+from octopis.core.wire.frames import Frame
+from octopis.core.wire.greeting import (
+    BrokerHello,
+    ClientHello,
+    Welcome,
+    decode_answer,
+    decode_hello,
+    encode_hello,
+    encode_welcome,
+)
+from octopis.core.wire.link import overlay_digest
+from octopis.errors import ConnectionFailed, OctopisError, ProtocolError
+
+if TYPE_CHECKING:
+    from octopis.broker.broker import LiveBroker
+
+_log = logging.getLogger(__name__)
+
+
+class Reception:
+    """The Peer of every connection that has not said yet who it is."""
+
+    name = "a stranger"
+
+    def __init__(self, broker: "LiveBroker") -> None:
+        self._broker = broker
+        self._digest = overlay_digest(broker.overlay.scot)
+        self.connections: set[Connection] = set()
+
+    def make_connection(self) -> Connection:
+        """Return a connection that waits for a hello."""
+        connection = Connection(self, self._broker.overlay.limits, self._broker.warnings)
+        self.connections.add(connection)
+        return connection
+
+    def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:
+        """Hear who is there, and hand the connection on."""
+        hello = decode_hello(frames[0])
+        self.connections.discard(connection)
+        if isinstance(hello, ClientHello):
+            self._take_client(connection, hello)
+        else:
+            refusal = self._refusal(hello)
+            if refusal is not None:
+                connection.fail(refusal)
+                return
+            self._take_neighbour(connection, hello)
+        if len(frames) > 1:
+            connection.peer.frames_arrived(connection, frames[1:])
+
+    def may_write(self, connection: Connection) -> None:
+        """Nothing waits for a stranger."""
+
+    def connection_lost(self, connection: Connection, reason: str) -> None:  # noqa: ARG002
+        """A stranger has gone."""
+        self.connections.discard(connection)
+
+    def _take_client(self, connection: Connection, hello: ClientHello) -> None:
+        limits = self._broker.overlay.limits
+        welcome = Welcome(self._broker.id, limits.frame_max, limits.publish_window)
+        connection.write(encode_welcome(welcome))
+        session = ClientSession(self._broker, hello, connection)
+        connection.greeted(session)
+        self._broker.intake.arrive(session)
+
+    def _take_neighbour(self, connection: Connection, hello: BrokerHello) -> None:
+        algorithm = self._broker.overlay.routing.algorithm.value
+        answer = BrokerHello(self._broker.id, hello.broker, self._digest, algorithm)
+        connection.write(encode_hello(answer))
+        self._broker.links[hello.broker].up(connection)
+
+    def _refusal(self, hello: BrokerHello) -> OctopisError | None:
+        """Return why a broker is not taken in, if it is not."""
+        here, there = self._broker.id, hello.broker
+        link = self._broker.links.get(there)
+        if hello.overlay != self._digest:
+            reason = f"{there} belongs to another overlay than {here}: compare their topologies"
+        elif hello.to != here:
+            reason = f"{there} looks for {hello.to}, but this is {here}: compare their addresses"
+        elif link is None:
+            reason = f"{there} is no neighbour of {here}"
+        elif hello.algorithm != self._broker.overlay.routing.algorithm.value:
+            ours = self._broker.overlay.routing.algorithm.value
+            reason = f"{there} routes by {hello.algorithm}, {here} by {ours}"
+        elif not dials(self._broker.overlay.scot, there, here):
+            reason = f"of {here} and {there}, it is {here} that dials"
+        elif link.is_up:
+            reason = f"the link between {there} and {here} is up already"
+        else:
+            return None
+        return ConnectionFailed(reason)
+
+
+def dials(scot: SCOT, one: BrokerId, other: BrokerId) -> bool:
+    """Say whether `one` dials `other`: it does where it comes first in the overlay."""
+    order = scot.brokers
+    return order.index(one) < order.index(other)
+
+
+class Dialler:
+    """Keeps one link connected, and is the connection's Peer while the greeting lasts."""
+
+    def __init__(self, broker: "LiveBroker", link: NeighbourLink, address: Address) -> None:
+        self.name = str(link.neighbour)
+        overlay = broker.overlay
+        self._broker = broker
+        self._link = link
+        self._address = address
+        self._backoff = Backoff(most_s=overlay.limits.redial_s_max)
+        self._hello = BrokerHello(
+            broker.id, link.neighbour, overlay_digest(overlay.scot), overlay.routing.algorithm.value
+        )
+
+    async def run(self) -> None:
+        """Dial, wait until the connection is gone, and dial again, until cancelled."""
+        loop = asyncio.get_running_loop()
+        limits = self._broker.overlay.limits
+        greets = encode_hello(self._hello)
+        failed = False
+        while True:
+            try:
+                async with asyncio.timeout(limits.hello_s):
+                    _, connection = await loop.create_connection(
+                        lambda: Connection(self, limits, self._broker.warnings, greets=greets),
+                        *self._address,
+                    )
+            except (OSError, TimeoutError) as failure:
+                if not failed:  # once, not at every try
+                    _log.info(
+                        "%s: %s cannot be reached at %s yet: %s",
+                        self._broker.id,
+                        self.name,
+                        self._address,
+                        failure,
+                    )
+                failed = True
+            else:
+                failed = False
+                try:
+                    await connection.closed
+                finally:
+                    if not connection.closed.done():
+                        connection.close("the broker stops")
+            await asyncio.sleep(self._backoff.next())
+
+    def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:
+        """Hear the neighbour's answer to our hello."""
+        answer = decode_answer(frames[0])
+        if isinstance(answer, Refusal):
+            self._broker.warnings.say(
+                asyncio.get_running_loop().time(),
+                "refusals",
+                "%s: %s refuses the link: %s",
+                self._broker.id,
+                self.name,
+                answer.message,
+            )
+            connection.abort("the link was refused")
+            return
+        if not isinstance(answer, BrokerHello) or answer.broker != self._link.neighbour:
+            raise ProtocolError(f"{self._address} is not {self._link.neighbour}")
+        self._backoff.reset()
+        self._link.up(connection)
+        if len(frames) > 1:
+            self._link.frames_arrived(connection, frames[1:])
+
+    def may_write(self, connection: Connection) -> None:
+        """Nothing waits during the greeting."""
+
+    def connection_lost(self, connection: Connection, reason: str) -> None:
+        """The greeting failed; `run` tries again."""
