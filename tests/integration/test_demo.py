@@ -51,11 +51,15 @@ def test_demo_that_was_stopped_while_it_plays_delivers_everything_once_when_star
     assert dnr["over_slowed_link"] < 300
     assert dnr["dnr_cases"]["I"] > 0
     assert snr["overtaken"] == 0
-    report = demos.folder / shown["report"]
+    assert [each["algorithm"] for each in shown["rounds"]] == ["bid", "snr", "dnr"]
+    assert shown["slowed_link"]["source"] == "b,2"
+    report = demos.folder / shown.pop("report")
+    assert json.loads((report.parent / "comparison.json").read_bytes()) == shown
     assert {path.name for path in report.parent.iterdir()} == CONTENTS
     page = report.read_text(encoding="utf-8")
     assert f"{snr['due']:,} deliveries" in page
     assert "Starting Spark" in done.stderr
+    assert sum(line.startswith("Round") for line in done.stderr.splitlines()) == 3
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,10 @@
-"""What the pipeline's tables hold, as Spark types."""
+"""What the pipeline's tables hold, as Spark types, and paths of their files as Spark has them."""
+
+from pathlib import Path
 
 import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -57,3 +61,15 @@ def spark_schema(schema: pa.Schema) -> T.StructType:
         pa.field(field.name, pa.string() if field.type == NAME else field.type) for field in schema
     ]
     return from_arrow_schema(pa.schema(plain))
+
+
+def literal_path(path: Path) -> str:
+    """Return a path in which Spark sees no pattern."""
+    text = str(path)
+    return "".join("\\" + character if character in "[]{}*?\\" else character for character in text)
+
+
+def plain_path(url: Column) -> Column:
+    """Return file:///a%20b, as Spark tells where a row is from, as /a b; a plus sign is itself."""
+    decoded = F.url_decode(F.replace(url, F.lit("+"), F.lit("%2B")))
+    return F.regexp_replace(decoded, r"^file:/+", "/")

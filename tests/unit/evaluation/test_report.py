@@ -12,7 +12,7 @@ from octopis.evaluation.experiments import EvaluationSize
 from octopis.evaluation.folders import Folders
 from octopis.evaluation.paper_claims import CLAIMS
 from octopis.evaluation.report import Report, failed, setting
-from support.measures import PAPER, Change, by_algorithm, measures, request
+from support.measures import PAPER, by_algorithm, measures, request
 
 BID, SNR, DNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR
 FILES = {
@@ -59,17 +59,33 @@ class Reader(HTMLParser):
             self.tables[-1][-1][-1] += data
 
 
-def written(out: Path, change: Change, seeds: int = 1) -> tuple[Report, Reader]:
-    report = Report(Folders(out), request(seeds=seeds), PAPER, measures(seeds, change))
-    page = report.write()
-    return report, Reader(page.read_text(encoding="utf-8"))
+def written(out: Path) -> tuple[Report, Reader]:
+    """Write the usual report: every algorithm as the paper has it, with two seeds."""
+    change = by_algorithm("notification_delay_mean_ns", 100, 58, 58)
+    report = Report(Folders(out), request(seeds=2), PAPER, measures(2, change))
+    return report, Reader(report.write().read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Report, Reader]:
     out = tmp_path_factory.mktemp("report")
-    change = by_algorithm("notification_delay_mean_ns", 100, 58, 58)
-    return out, *written(out, change, seeds=2)
+    return out, *written(out)
+
+
+FOREIGN = PAPER._replace(sources=dict.fromkeys(PAPER.sources, "<script>alert(1)</script>"))
+
+
+@pytest.fixture(scope="module")
+def unusual(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Reader]:
+    """A report of a broken promise, with names of profile and quotes that look like HTML."""
+
+    def lost(point, algorithm):
+        return {"deliveries_lost": 1} if algorithm is BID and point.x == 125 else {}
+
+    asked = request(profile="<b>.toml", quotes=["/x/<i>.csv"])
+    out = tmp_path_factory.mktemp("unusual")
+    report = Report(Folders(out), asked, FOREIGN, measures(1, lost))
+    return report, Reader(report.write().read_text(encoding="utf-8"))
 
 
 def test_page_figures_and_tables_are_there_and_nothing_else(usual: tuple[Path, Report, Reader]):
@@ -157,11 +173,8 @@ def test_csv_tables_have_every_row(usual: tuple[Path, Report, Reader]):
     assert {row["holds"] for row in tables["exact"]} == {True}
 
 
-def test_broken_promise_is_shouted_on_the_page_and_returned(tmp_path: Path):
-    def lost(point, algorithm):
-        return {"deliveries_lost": 1} if algorithm is BID and point.x == 125 else {}
-
-    report, reader = written(tmp_path, lost)
+def test_broken_promise_is_shouted_on_the_page_and_returned(unusual: tuple[Report, Reader]):
+    report, reader = unusual
     assert reader.tables[0][5][2] == "NO"
     assert "exactly does in NOT all of 74 runs" in reader.words
     assert failed(report.exact) == [
@@ -174,24 +187,16 @@ def test_nothing_failed_where_all_hold(usual: tuple[Path, Report, Reader]):
     assert failed(usual[1].exact) == []
 
 
-def test_same_measures_give_the_same_files_and_old_ones_go(tmp_path: Path):
-    def nothing(_point, _algorithm):
-        return {}
-
-    written(tmp_path, nothing)
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    (tmp_path / "report" / "tables" / "old.csv").touch()
-    written(tmp_path, nothing)
-    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+def test_same_measures_give_the_same_files_and_old_ones_go(usual: tuple[Path, Report, Reader]):
+    out = usual[0]
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    (out / "report" / "tables" / "old.csv").touch()
+    written(out)
+    assert before == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
 
 
-def test_text_of_a_foreign_profile_is_not_taken_for_html(tmp_path: Path):
-    sources = dict.fromkeys(PAPER.sources, "<script>alert(1)</script>")
-    profile = PAPER._replace(sources=sources)
-    page = Report(
-        Folders(tmp_path), request(profile="<b>.toml", quotes=["/x/<i>.csv"]), profile, measures()
-    ).write()
-    reader = Reader(page.read_text(encoding="utf-8"))
+def test_text_of_a_foreign_profile_is_not_taken_for_html(unusual: tuple[Report, Reader]):
+    _, reader = unusual  # which asserts that no script is begun
     assert "cost (profile <b>.toml)" in reader.words
     assert ["quotes", "<i>.csv"] in reader.tables[3]
 

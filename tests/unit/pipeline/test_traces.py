@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -9,7 +10,7 @@ from pyspark.testing import assertDataFrameEqual
 from octopis.core.routing import Algorithm
 from octopis.errors import InvalidConfiguration
 from octopis.pipeline.spark.session import sentence
-from octopis.pipeline.spark.traces import FACTS, check_table, open_trace, read_trace
+from octopis.pipeline.spark.traces import FACTS, Traces, check_table, open_trace, read_trace
 from octopis.trace import Level
 from octopis.trace.schemas import SCHEMAS
 from support.traces import make_scenario, make_trace
@@ -50,6 +51,18 @@ def test_trace_without_its_summary_or_with_other_rows_is_named(trace: Path):
     (trace / "run.json").unlink()
     with pytest.raises(InvalidConfiguration, match="holds no finished trace"):
         open_trace(trace)
+
+
+def test_runs_are_named_by_their_folders_whatever_these_are_called(
+    spark: SparkSession, trace: Path
+):
+    names = {"plain", "a b+c", "50%20", "[x]{y}", "ü*?"}
+    for name in names:
+        shutil.copytree(trace, trace.parent / name)
+    rows = Traces(spark, [trace.parent / name for name in names]).table("deliveries")
+    assert rows is not None
+    counts = {row["run"]: row["count"] for row in rows.groupBy("run").count().collect()}
+    assert counts == dict.fromkeys(names, open_trace(trace).deliveries)
 
 
 @pytest.fixture(scope="module")

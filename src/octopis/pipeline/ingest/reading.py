@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 
 from octopis.errors import InvalidConfiguration
 from octopis.pipeline.ingest.quote_files import QuoteFiles, header_columns, places_of
-from octopis.pipeline.schemas import RAW_COLUMNS
+from octopis.pipeline.schemas import RAW_COLUMNS, literal_path, plain_path
 
 _PADRES_LINE = r"^\s*(\[[^,\[\]]+,[^\[\]]*\]\s*,?\s*)+$"
 _TEXT = T.StructType([T.StructField("value", T.StringType())])
@@ -50,17 +50,17 @@ def count_rows(spark: SparkSession, files: QuoteFiles, firsts: dict[str, str]) -
     """Count the rows straight from the files, apart from everything that happens to them later."""
     rows = -sum(not _is_padres(first) for first in firsts.values())
     if files.texts:
-        rows += spark.read.schema(_TEXT).text([_literal(path) for path in files.texts]).count()
-    return rows + sum(spark.read.parquet(_literal(path)).count() for path in files.parquets)
+        rows += spark.read.schema(_TEXT).text([literal_path(path) for path in files.texts]).count()
+    return rows + sum(spark.read.parquet(literal_path(path)).count() for path in files.parquets)
 
 
 def read_lines(spark: SparkSession, paths: tuple[Path, ...]) -> DataFrame:
     """Return every line of text files as `file`, `line` (from 1) and `text`."""
     blocks = (
         spark.read.schema(_TEXT)
-        .text([_literal(path) for path in paths])
+        .text([literal_path(path) for path in paths])
         .select(
-            _plain_path(F.col("_metadata.file_path")).alias("file"),
+            plain_path(F.col("_metadata.file_path")).alias("file"),
             F.col("_metadata.file_block_start").alias("block"),
             # Ascending within a block, which is all that is asked of it.
             F.monotonically_increasing_id().alias("place"),
@@ -110,7 +110,7 @@ def _padres_rows(lines: DataFrame) -> DataFrame:
 
 
 def _parquet_rows(spark: SparkSession, path: Path) -> DataFrame:
-    rows = spark.read.parquet(_literal(path))  # a Parquet file states its schema itself
+    rows = spark.read.parquet(literal_path(path))  # a Parquet file states its schema itself
     places = places_of(rows.columns, str(path))
     symbol = F.lit(path.name.partition(".")[0].upper())
     for name in (rows.schema.fields[place] for place in places.values()):
@@ -127,15 +127,3 @@ def _parquet_rows(spark: SparkSession, path: Path) -> DataFrame:
         *columns,
         F.lit(None).cast("string").alias("fault"),
     )
-
-
-def _plain_path(url: Column) -> Column:
-    """Return file:///a%20b as /a b; a plus sign is itself."""
-    decoded = F.url_decode(F.replace(url, F.lit("+"), F.lit("%2B")))
-    return F.regexp_replace(decoded, r"^file:/+", "/")
-
-
-def _literal(path: Path) -> str:
-    """Return a path in which Spark sees no pattern."""
-    text = str(path)
-    return "".join("\\" + character if character in "[]{}*?\\" else character for character in text)

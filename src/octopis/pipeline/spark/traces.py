@@ -6,7 +6,7 @@ scenario comes along as columns, so that frames of several runs can be joined up
 """
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
+from os.path import normpath
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from octopis.core.model.suggestion import did_you_mean
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline.schemas import spark_schema
+from octopis.pipeline.schemas import literal_path, plain_path, spark_schema
 from octopis.trace import Level, RunSummary, read_summary
 from octopis.trace.schemas import SCHEMAS
 
@@ -63,8 +63,12 @@ def check_table(folder: Path, table: str) -> Path:
 
 def read_trace(spark: SparkSession, folder: Path, table: str) -> DataFrame:
     """Return a table of a trace, with the schema that every trace has."""
-    path = check_table(folder, table)
-    return spark.read.schema(spark_schema(SCHEMAS[table])).parquet(f"{path.absolute()}")
+    return _read(spark, [folder], table)
+
+
+def _read(spark: SparkSession, folders: list[Path], table: str) -> DataFrame:
+    paths = [literal_path(check_table(folder, table).absolute()) for folder in folders]
+    return spark.read.schema(spark_schema(SCHEMAS[table])).parquet(*paths)
 
 
 def open_trace(folder: Path) -> RunSummary:
@@ -94,7 +98,7 @@ class Traces:
         self.summaries: dict[str, RunSummary] = {}
         self._folders: dict[str, Path] = {}
         for folder in folders:
-            name = folder.absolute().name
+            name = Path(normpath(folder.absolute())).name
             if name in self._folders:
                 raise InvalidConfiguration(
                     f"{self._folders[name]} and {folder} have the same name: rename one"
@@ -104,12 +108,16 @@ class Traces:
 
     def table(self, table: str) -> DataFrame | None:
         """Return a table of all runs that have it, with `run` in front; None if none has."""
-        frames = [
-            read_trace(self._spark, self._folders[run], table).select(F.lit(run).alias("run"), "*")
+        folders = [
+            self._folders[run]
             for run, summary in self.summaries.items()
             if table in Level(summary.level).tables
         ]
-        return reduce(DataFrame.unionByName, frames) if frames else None
+        if not folders:
+            return None
+        # One scan for all: a union of a scan each would take longer to plan than to run.
+        run = F.element_at(F.split(plain_path(F.col("_metadata.file_path")), "/"), -2)
+        return _read(self._spark, folders, table).select(run.alias("run"), *SCHEMAS[table].names)
 
     def summary_frame(self) -> DataFrame:
         """Return one row of facts and counts for each run."""
