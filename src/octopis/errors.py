@@ -18,6 +18,7 @@ OctopisError                      something went wrong; the message says what, w
 │   ├── InvalidNotification       attributes or payload that cannot be carried
 │   ├── InvalidFilter             a condition that cannot be understood
 │   ├── InvalidSubscription       a subscription that cannot be made or ended as asked
+│   ├── NotOpen                   a client or a stream that is used before it is opened, or after
 │   └── MissingExtra              a command whose libraries are not installed
 └── OperationFailed               the input was right, the work still failed (exit status 1)
     ├── ProtocolError             the other side of a connection does not keep to the protocol
@@ -248,6 +249,10 @@ class InvalidSubscription(InvalidInput):
     def __init__(self, reason: str, subscription: str) -> None:
         super().__init__(reason)
         self.subscription = subscription
+
+
+class NotOpen(InvalidInput):
+    """A client or a stream is used before it is opened, or after it was closed."""
 
 
 class MissingExtra(InvalidInput):

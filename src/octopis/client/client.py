@@ -21,7 +21,14 @@ from octopis.core.wire.client import (
 )
 from octopis.core.wire.control import StatusRequest, encode_control
 from octopis.core.wire.greeting import ClientHello
-from octopis.errors import ConnectionFailed, ConnectionLost, OctopisError
+from octopis.errors import (
+    ConnectionFailed,
+    ConnectionLost,
+    InvalidConfiguration,
+    InvalidFilter,
+    NotOpen,
+    OctopisError,
+)
 
 if TYPE_CHECKING:
     from octopis.core.filters import Filter
@@ -150,14 +157,18 @@ class Client:
         default they are made of the client's. Raises InvalidFilter at once where a filter makes
         no sense.
         """
-        assert filters, "a stream needs at least one filter"
+        if not filters:
+            raise InvalidFilter("a stream needs at least one filter; 'TRUE' asks for everything")
         from octopis.core.filters import Filter, parse_filter  # noqa: PLC0415 - publishers need none
 
         asked = [
             each if isinstance(each, Filter) else parse_filter(each, dialect) for each in filters
         ]
         numbered = {next(self._numbers): each for each in asked}
-        ids = [f"{self.id}/{number}" for number in numbered] if names is None else names
+        ids = [f"{self.id}/{number}" for number in numbered] if names is None else list(names)
+        if len(set(ids)) != len(asked):
+            reason = f"names are one for each filter, all different: {len(asked)}, not {ids}"
+            raise InvalidConfiguration(reason)
         named = dict(zip(numbered, zip(ids, asked, strict=True), strict=True))
         return Notifications(self, named, on_gap)
 
@@ -217,7 +228,11 @@ class Client:
     # Staying connected
 
     async def _open_connection(self) -> ClientConnection:
-        assert self._keeper is not None, "open the client first: async with octopis.connect(...)"
+        if self._keeper is None:
+            raise NotOpen(
+                "the client is not open: use `async with octopis.connect(...) as client`, "
+                "or `await client.open()` first and `await client.close()` at the end"
+            )
         while True:
             await self._connected.wait()
             if self._failure is not None:

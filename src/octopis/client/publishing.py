@@ -45,6 +45,7 @@ class Publishing:
 
     async def publish_many(self, publications: Iterable[Publication]) -> int:
         """Publish many, wait until all are accepted, and return how many."""
+        check_several(publications)
         published = 0
         under_way: deque[asyncio.Future[Any]] = deque()
         chunk: list[bytes] = []
@@ -72,6 +73,11 @@ class Publishing:
     def _encoded(self, publication: Publication) -> bytes:
         if not isinstance(publication, tuple):
             return self._encode(publication, b"", None)
+        if len(publication) not in (2, 3):
+            raise InvalidNotification(
+                "a publication is attributes, (attributes, payload) or (attributes, payload, "
+                f"intended_ns), not a tuple of {len(publication)}"
+            )
         attributes, payload, *intended_ns = publication
         return self._encode(attributes, payload, intended_ns[0] if intended_ns else None)
 
@@ -108,6 +114,14 @@ class Publishing:
 
         answer.add_done_callback(answered)
         return answer
+
+
+def check_several(publications: object) -> None:
+    """Raise InvalidNotification where this is a single publication, or none at all."""
+    if isinstance(publications, Mapping | str | bytes) or not isinstance(publications, Iterable):
+        raise InvalidNotification(
+            "publish_many takes several publications; for a single one use publish"
+        )
 
 
 async def _answered(under_way: Iterable["asyncio.Future[Any]"]) -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 from octopis.core.model import Value
 from octopis.core.wire.client import Delivery
-from octopis.errors import OctopisError
+from octopis.errors import NotOpen, OctopisError
 
 if TYPE_CHECKING:
     from octopis.core.filters import Filter
@@ -89,14 +89,23 @@ class Notifications:
 
         self._buffer: deque[tuple[int, Delivery | Gap]] = deque()
         self._wake: asyncio.Future[None] | None = None
-        self._is_ended = False
+        self._is_open = self._is_ended = False
         self._failure: OctopisError | None = None
 
     async def __aenter__(self) -> "Notifications":
-        await self._home.open_stream(self)
+        await self.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Subscribe; returns when the host broker has accepted all filters."""
+        await self._home.open_stream(self)
+        self._is_open = True
+
+    async def close(self) -> None:
+        """Unsubscribe, and end the stream."""
         self.end()
         await self._home.close_stream(self)
 
@@ -162,6 +171,11 @@ class Notifications:
             if self._failure is not None:
                 raise self._failure
             return False
+        if not self._is_open:
+            raise NotOpen(
+                "the stream is not open: use `async with client.subscribe(...) as notifications`, "
+                "or `await notifications.open()` first (without `async` in the blocking client)"
+            )
         self._wake = asyncio.get_running_loop().create_future()
         try:
             await self._wake

@@ -6,15 +6,24 @@ An event loop in a thread of its own does the work.
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import uvloop
 
 from octopis.client.client import Client
-from octopis.client.publishing import Publication
+from octopis.client.publishing import Publication, check_several
 from octopis.client.streams import Gap, Notifications, Received
 from octopis.core.model import BrokerId, Value
+from octopis.errors import NotOpen
 
 if TYPE_CHECKING:
     from octopis.core.filters import Filter
@@ -23,7 +32,10 @@ _Result = TypeVar("_Result")
 
 
 class SyncClient:
-    """A client that blocks. Use it as `with octopis.connect_sync(address) as client`."""
+    """A client that blocks. Use it as `with octopis.connect_sync(address) as client`.
+
+    Or call `open` first and `close` at the end.
+    """
 
     def __init__(self, address: str, **options: Any) -> None:
         self._loop = uvloop.new_event_loop()
@@ -36,15 +48,19 @@ class SyncClient:
             raise
 
     def __enter__(self) -> "SyncClient":
+        self.open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def open(self) -> None:
+        """Connect, or raise ConnectionFailed; see Client.open."""
         try:
             self.wait(self._client.open())
         except BaseException:
             self._stop()
             raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def id(self) -> str:
@@ -68,6 +84,7 @@ class SyncClient:
 
     def publish_many(self, publications: Iterable[Publication]) -> int:
         """Publish many; see Client.publish_many."""
+        check_several(publications)
         return self.wait(self._client.publish_many(list(publications)))
 
     def subscribe(
@@ -75,6 +92,7 @@ class SyncClient:
         *filters: "str | Filter",
         dialect: str = "sql",
         on_gap: Callable[[Gap], None] | None = None,
+        names: Sequence[str] | None = None,
         timeout_s: float | None = None,
     ) -> "SyncNotifications":
         """Return a stream of what any of the filters matches; see Client.subscribe.
@@ -82,7 +100,7 @@ class SyncClient:
         Iterating ends where nothing has come for `timeout_s` seconds; without it, it waits.
         `on_gap` is called in the client's own thread.
         """
-        stream = self._client.subscribe(*filters, dialect=dialect, on_gap=on_gap)
+        stream = self._client.subscribe(*filters, dialect=dialect, on_gap=on_gap, names=names)
         return SyncNotifications(self, stream, timeout_s)
 
     def status(self) -> dict[str, Any]:
@@ -97,6 +115,9 @@ class SyncClient:
 
     def wait(self, work: Coroutine[Any, Any, _Result]) -> _Result:
         """Return what the work comes to, on the client's event loop."""
+        if self._loop.is_closed():
+            work.close()
+            raise NotOpen("the client is closed: make another with octopis.connect_sync(...)")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -111,7 +132,7 @@ class SyncClient:
 
 
 class SyncNotifications:
-    """A stream of notifications, for `with` and `for`."""
+    """A stream of notifications, for `with` and `for`; or `open` it, and `close` it at the end."""
 
     def __init__(self, client: SyncClient, stream: Notifications, timeout_s: float | None) -> None:
         self._client = client
@@ -121,23 +142,50 @@ class SyncNotifications:
         self._ready: deque[Received] = deque()
 
     def __enter__(self) -> "SyncNotifications":
-        self._client.wait(self._stream.__aenter__())
+        self.open()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._client.wait(self._stream.__aexit__())
+        self.close()
+
+    def open(self) -> None:
+        """Subscribe; returns when the host broker has accepted all filters."""
+        self._client.wait(self._stream.open())
+
+    def close(self) -> None:
+        """Unsubscribe, and end the stream."""
+        self._client.wait(self._stream.close())
 
     def __iter__(self) -> Iterator[Received]:
         return self
 
     def __next__(self) -> Received:
-        if not self._ready:
-            try:
-                self._ready += self._client.wait(self._batch())
-            except (TimeoutError, StopAsyncIteration):
-                self._batches = self._stream.batches()
-                raise StopIteration from None
+        if not self._ready and not self._fill(self._timeout_s):
+            raise StopIteration
         return self._ready.popleft()
+
+    def next(self, timeout: float | None = None) -> Received | None:
+        """Return the next notification, or None where none has come for `timeout` seconds.
+
+        None also where the stream has ended. Without `timeout` it waits.
+        """
+        return self._ready.popleft() if self._ready or self._fill(timeout) else None
+
+    def batches(self) -> Iterator[list[Received]]:
+        """Yield everything that has arrived since the last time, in one list: for speed."""
+        while self._ready or self._fill(self._timeout_s):
+            batch = list(self._ready)
+            self._ready.clear()
+            yield batch
+
+    def _fill(self, timeout_s: float | None) -> bool:
+        """Wait for something to read; False where nothing came in time, or nothing more will."""
+        try:
+            self._ready += self._client.wait(self._batch(timeout_s))
+        except (TimeoutError, StopAsyncIteration):
+            self._batches = self._stream.batches()
+            return False
+        return True
 
     @property
     def subscriptions(self) -> "dict[str, Filter]":
@@ -149,8 +197,8 @@ class SyncNotifications:
         """How many gaps there were so far."""
         return self._stream.gaps
 
-    async def _batch(self) -> list[Received]:
-        async with asyncio.timeout(self._timeout_s):
+    async def _batch(self, timeout_s: float | None) -> list[Received]:
+        async with asyncio.timeout(timeout_s):
             return await anext(self._batches)
 
 

@@ -135,6 +135,7 @@ def test_notifications_come_in_order_with_their_subscriptions():
 def test_reader_waits_until_something_comes():
     async def work() -> None:
         stream = subscribed(Home())
+        await stream.open()
         reading = asyncio.create_task(anext(stream))
         await asyncio.sleep(0)
         assert not reading.done()
@@ -192,9 +193,10 @@ def test_ended_stream_gives_what_it_has_and_then_stops():
     asyncio.run(work())
 
 
-def test_stream_whose_end_was_not_filters_raises_why():
+def test_stream_whose_end_was_not_wanted_raises_why():
     async def work() -> None:
         stream = subscribed(Home())
+        await stream.open()
         reading = asyncio.create_task(anext(stream))
         await asyncio.sleep(0)
         stream.end(ConnectionFailed("gave up"))
