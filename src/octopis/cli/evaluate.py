@@ -73,6 +73,8 @@ def evaluate(  # noqa: PLR0913, PLR0917 - each is an option of the command
         output.print_json(
             {
                 "page": page,
+                "size": request.size.value,
+                "seeds": request.seeds,
                 "exact": [asdict(each) for each in report.exact],
                 "claims": [each.as_document() for each in report.outcomes],
             }
@@ -144,16 +146,19 @@ def print_report(report: Report, page: Path) -> None:
         [(each.text, each.found, each.holds) for each in report.exact],
     )
     output.say("")
+    for caution in report.cautions:
+        output.say(f"{caution}\n")
+    over_seeds = ("over seeds",) if report.has_seeds else ()
     output.print_table(
         "The paper's claims",
-        ("claim", "", "paper", "ours", "over seeds", "direction holds"),
+        ("claim", "", "paper", "ours", *over_seeds, "direction holds"),
         [
             (
                 each.claim.text,
                 each.claim.unit,
                 "" if each.claim.paper is None else f"{each.claim.paper:g}",
                 shown(each.ours, each.claim.unit),
-                value_over_seeds(each),
+                *(value_over_seeds(each) for _ in over_seeds),
                 VERDICTS[each.verdict][1],
             )
             for each in report.outcomes
