@@ -2,15 +2,16 @@
 
 import platform
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyspark
 
 from octopis.evaluation.claims import Outcome, outcome
 from octopis.evaluation.exact import Exact, exact
-from octopis.evaluation.experiments import PUBLISHERS, RATES, SIZES, EvaluationSize
+from octopis.evaluation.experiments import PUBLISHERS, RATES, SIZES, EvaluationSize, several
 from octopis.evaluation.figures import all_figures
-from octopis.evaluation.folders import Folders, Request
+from octopis.evaluation.folders import PAPERS, Folders, Request
 from octopis.evaluation.measures import Measures
 from octopis.evaluation.paper_claims import CLAIMS
 from octopis.evaluation.tables import (
@@ -206,15 +207,30 @@ def _claim_row(found: Outcome, notes: dict[str, int]) -> tuple[object, ...]:
 
 def cautions(request: Request) -> list[str]:
     """Return what one has to know before one compares our figures with the paper's."""
+    found = []
+    if request.topology != PAPERS:
+        found.append(
+            f"This is not the paper's overlay, but {_overlay(request)}: what differs from the "
+            "paper's figures may differ for that reason alone."
+        )
     if request.size is EvaluationSize.FULL:
-        return []
+        return found
     quick, full = SIZES[EvaluationSize.QUICK], SIZES[EvaluationSize.FULL]
     return [
+        *found,
         "This is a quick run: all experiments have the paper's shape, but not its size. The burst, "
         f"for one, is of {quick.burst_high_rate:,} notifications and not of "
         f"{full.burst_high_rate:,}. Directions can be compared with the paper's; times in seconds, "
-        "shares and lengths of queues cannot. `octopis evaluate --full` has the paper's size."
+        "shares and lengths of queues cannot. `octopis evaluate --full` has the paper's size.",
     ]
+
+
+def _overlay(request: Request) -> str:
+    overlay = request.overlay
+    name = "the paper's S_e" if request.topology == PAPERS else overlay.name
+    regions, clusters = len(overlay.scot.regions), len(overlay.scot.clusters)
+    brokers = len(overlay.scot.brokers)
+    return f"{name}: {regions} regions, {clusters} clusters, {brokers} brokers"
 
 
 def _beside(path: Path, folder: Path) -> Link:
@@ -236,7 +252,7 @@ def setting(request: Request) -> list[tuple[str, str]]:
     rates = ", ".join(f"{rate // 1000}K" for rate in RATES)
     return [
         ("size, seeds", f"{request.size.value}, {_seeds(request.seeds)}"),
-        ("overlay", "the paper's S_e: 15 regions, 5 clusters, 75 brokers"),
+        ("overlay", _overlay(request)),
         (
             "subscriber scalability",
             f"{_listed(sizes.subscribers)} subscribers; {PUBLISHERS} publishers of "
@@ -253,7 +269,10 @@ def setting(request: Request) -> list[tuple[str, str]]:
             f"{sizes.burst_notifications:,}, 60 a minute; a high-rate publisher of "
             f"{sizes.burst_high_rate:,} at {rates} a minute; tau 10, t_w 50 ms",
         ),
-        ("several high-rate publishers", f"1, {_listed(sizes.several)}, at {RATES[0] // 1000}K"),
+        (
+            "several high-rate publishers",
+            f"1, {_listed(several(sizes, request.overlay))}, at {RATES[0] // 1000}K",
+        ),
         ("quotes", ", ".join(Path(path).name for path in request.quotes) or "synthetic, seed 1"),
         (
             "versions",
@@ -268,5 +287,5 @@ def _seeds(count: int) -> str:
     return "seed 1" if count == 1 else f"seeds 1 to {count}"
 
 
-def _listed(numbers: tuple[int, ...]) -> str:
+def _listed(numbers: Sequence[int]) -> str:
     return ", ".join(f"{number:,}" for number in numbers)

@@ -8,6 +8,7 @@ import pyspark
 import pytest
 
 from octopis.core.routing import Algorithm
+from octopis.core.topology import format_topology, from_catalogue
 from octopis.evaluation.experiments import EvaluationSize
 from octopis.evaluation.folders import Folders
 from octopis.evaluation.paper_claims import CLAIMS
@@ -251,6 +252,14 @@ def test_full_size_is_said_in_the_papers_numbers():
         "at 100K, 80K, 60K a minute; tau 10, t_w 50 ms"
     )
     assert found["several high-rate publishers"] == "1, 2, 3, 5, at 100K"
+
+
+def test_overlay_that_is_not_the_papers_is_said_before_anything_is_compared():
+    document = format_topology(from_catalogue("figure-3"))
+    assert said(topology=document)["overlay"] == "figure-3: 6 regions, 3 clusters, 18 brokers"
+    assert said(topology=document)["several high-rate publishers"] == "1, 3, at 100K"
+    assert "not the paper's overlay" in cautions(request(topology=document))[0]
+    assert said()["overlay"] == "the paper's S_e: 15 regions, 5 clusters, 75 brokers"
 
 
 def test_one_seed_is_said_as_one():
