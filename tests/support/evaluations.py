@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
+from octopis.core.topology import NamedTopology
 from octopis.evaluation import sensitivity
 from octopis.evaluation.evaluate import Evaluation
 from octopis.evaluation.experiments import SIZES, EvaluationSize, Sizes
@@ -36,9 +38,12 @@ TINY = Sizes(
 _BASES = sensitivity.bases
 
 
-def _tiny_bases(size: EvaluationSize, profile: Profile) -> tuple[ScenarioPlan, ScenarioPlan]:
+def _tiny_bases(
+    size: EvaluationSize, profile: Profile, topology: NamedTopology | None = None
+) -> tuple[ScenarioPlan, ScenarioPlan]:
     quiet, burst = (
-        replace(plan, subscribers=30, notifications_each=2) for plan in _BASES(size, profile)
+        replace(plan, subscribers=30, notifications_each=2)
+        for plan in _BASES(size, profile, topology)
     )
     return quiet, replace(burst, high_rate_notifications=300)
 
@@ -58,9 +63,12 @@ def tiny_sizes() -> Iterator[None]:
         yield
 
 
-def evaluation_in(out: Path) -> Evaluation:
-    """Return the evaluation that the command without options would begin or go on with."""
-    asked = request(version=__version__)
+def evaluation_in(out: Path, **changes: Any) -> Evaluation:
+    """Return the evaluation that the command without options would begin or go on with.
+
+    `changes` are of its request.
+    """
+    asked = request(version=__version__, **changes)
     return Evaluation(claim_folder(out, asked), asked, PAPER, lambda _progress: None)
 
 

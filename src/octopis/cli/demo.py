@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 from rich.console import Console
+from rich.markup import escape
 
 from octopis.cli import output
-from octopis.demo.comparison import check_faultless, findings
+from octopis.demo.comparison import cautions, check_faultless, findings
 from octopis.demo.display import comparison_table
 from octopis.demo.report import OVERLAY, REPORT, SCENARIO
 from octopis.demo.run import Demonstrated, run_demo
@@ -70,6 +71,8 @@ def _print(shown: Demonstrated, out: Path) -> None:
     output.say("")
     output.console().print(comparison_table(shown.rows))
     output.say("")
+    for caution in cautions(shown.rows):
+        output.console().print(f"[bold yellow]{escape(caution)}[/bold yellow]")
     for sentence in findings(shown.rows):
         output.say(sentence)
     output.say(f"\nThe report, with pictures: {out / REPORT}")

@@ -12,10 +12,12 @@ import typer
 from rich.progress import TextColumn
 
 from octopis.cli import options, output
-from octopis.errors import OperationFailed
+from octopis.cli.topology import load
+from octopis.core.topology import format_topology
+from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.evaluation.agenda import OnProgress, Progress
 from octopis.evaluation.evaluate import Evaluation, check_quotes
-from octopis.evaluation.experiments import EvaluationSize
+from octopis.evaluation.experiments import OVERLAY, EvaluationSize
 from octopis.evaluation.folders import Request, claim_folder
 from octopis.evaluation.report import VERDICTS, Report, failed
 from octopis.evaluation.tables import shown, value_over_seeds
@@ -36,7 +38,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - each is an option of the command
         ),
     ] = False,
     seeds: Annotated[
-        int, typer.Option(min=1, max=SEEDS_MAX, help="Run everything with so many seeds.")
+        int, typer.Option(min=1, max=SEEDS_MAX, help="With so many seeds; more may be added later.")
     ] = 1,
     profile: options.CostProfile = "paper",
     quotes: Annotated[
@@ -46,6 +48,9 @@ def evaluate(  # noqa: PLR0913, PLR0917 - each is an option of the command
             "`octopis workload ingest`. [seeded synthetic quotes]"
         ),
     ] = None,
+    topology: Annotated[
+        str, typer.Option(help="The overlay: a name from `octopis topology list`, or a TOML file.")
+    ] = OVERLAY,
     master: options.Master = None,
     out: Annotated[
         Path, typer.Option(help="The folder for everything; what is done there stays done.")
@@ -67,12 +72,15 @@ def evaluate(  # noqa: PLR0913, PLR0917 - each is an option of the command
         profile=profile,
         costs=costs.costs,
         quotes=[str(path.absolute()) for path in quotes or []],
+        topology=_overlay(topology),
     )
     report, page = _evaluate(request, costs, out, master)
     if as_json:
         output.print_json(
             {
                 "page": page,
+                "size": request.size.value,
+                "seeds": request.seeds,
                 "exact": [asdict(each) for each in report.exact],
                 "claims": [each.as_document() for each in report.outcomes],
             }
@@ -84,6 +92,17 @@ def evaluate(  # noqa: PLR0913, PLR0917 - each is an option of the command
         raise OperationFailed(
             f"{len(broken)} of what must hold exactly does not; the first: {broken[0]}"
         )
+
+
+def _overlay(name: str) -> str:
+    """Return the document of the overlay that the user named."""
+    found = load(name)
+    if len(found.scot.clusters) < 2:
+        raise InvalidConfiguration(
+            f"{name} has a single cluster: all algorithms would route alike, and nothing could be "
+            "compared; take an overlay of two clusters or more"
+        )
+    return format_topology(found)
 
 
 def _evaluate(
@@ -144,16 +163,19 @@ def print_report(report: Report, page: Path) -> None:
         [(each.text, each.found, each.holds) for each in report.exact],
     )
     output.say("")
+    for caution in report.cautions:
+        output.say(f"{caution}\n")
+    over_seeds = ("over seeds",) if report.has_seeds else ()
     output.print_table(
         "The paper's claims",
-        ("claim", "", "paper", "ours", "over seeds", "direction holds"),
+        ("claim", "", "paper", "ours", *over_seeds, "direction holds"),
         [
             (
                 each.claim.text,
                 each.claim.unit,
                 "" if each.claim.paper is None else f"{each.claim.paper:g}",
                 shown(each.ours, each.claim.unit),
-                value_over_seeds(each),
+                *(value_over_seeds(each) for _ in over_seeds),
                 VERDICTS[each.verdict][1],
             )
             for each in report.outcomes

@@ -6,6 +6,7 @@ from typing import Any
 
 from octopis.core.routing import Algorithm
 from octopis.demo.deliveries import RoundVerdict
+from octopis.demo.pace import Pace
 from octopis.demo.rounds import Round
 from octopis.errors import DeliveriesWrong
 from octopis.report.pictures import LOOKS
@@ -41,6 +42,15 @@ class Compared:
     over_slowed: int
     cases: dict[str, int]
     publishers_waited: bool
+    pace: Pace
+
+    @property
+    def troubles(self) -> list[str]:
+        """Why the round says nothing about routing, if it does not.
+
+        Publishers that had to wait for a queue are late for a reason of the overlay's own.
+        """
+        return [] if self.publishers_waited else self.pace.troubles
 
     @property
     def label(self) -> str:
@@ -82,6 +92,7 @@ class Compared:
             "over_slowed_link": self.over_slowed,
             "dnr_cases": self.cases,
             "publishers_waited": self.publishers_waited,
+            "pace": self.pace.document(),
         }
 
 
@@ -98,6 +109,7 @@ def compared(rounds: Sequence[Round], verdicts: Mapping[Algorithm, RoundVerdict]
             each.over_slowed,
             each.cases,
             each.publishers_waited,
+            each.pace,
         )
         for each in rounds
     ]
@@ -110,8 +122,23 @@ def check_faultless(rows: Sequence[Compared]) -> None:
             raise DeliveriesWrong(f"the round under {row.label}", row.verdict.faults)
 
 
+def cautions(rows: Sequence[Compared]) -> list[str]:
+    """Say where the machine did not keep pace, and what follows from that."""
+    troubled = [f"under {row.label} {' and '.join(row.troubles)}" for row in rows if row.troubles]
+    if not troubled:
+        return []
+    return [
+        f"This machine was too busy for a comparison: {'; '.join(troubled)}. The delays and "
+        "queues are those of a machine that could not keep up, and say nothing about routing. Run "
+        "it again when less else is running."
+    ]
+
+
 def findings(rows: Sequence[Compared]) -> list[str]:
-    """Return what the numbers say, in sentences; nothing that they do not say."""
+    """Return what the numbers say, in sentences; nothing that they do not say.
+
+    Where the machine did not keep pace, only what was delivered can be judged.
+    """
     by = {row.algorithm: row for row in rows}
     snr, dnr, bid = (by[each] for each in (Algorithm.SNR, Algorithm.DNR, Algorithm.BID))
     sentences = []
@@ -120,6 +147,8 @@ def findings(rows: Sequence[Compared]) -> list[str]:
             f"All {snr.verdict.due:,} deliveries that the ground truth asks for came, once each, "
             "under every algorithm."
         )
+    if cautions(rows):
+        return sentences
     around = snr.over_slowed - dnr.over_slowed
     if around > 0 and dnr.cases.get("I", 0) + dnr.cases.get("II", 0):
         sentences.append(

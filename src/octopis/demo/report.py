@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from octopis.core.routing import Algorithm
-from octopis.demo.comparison import FACTS, MUST_BE_NONE, Compared, findings
+from octopis.demo.comparison import FACTS, MUST_BE_NONE, Compared, cautions, findings
 from octopis.demo.figures import draw_delays, draw_queue, draw_way
 from octopis.demo.rounds import Round
 from octopis.demo.texts import (
@@ -79,6 +79,7 @@ def report_page(
         "OctopiS: one slow link, three ways of routing",
         "A content-based publish/subscribe overlay, live on one machine. The same notifications "
         "went through it three times; only the routing algorithm differs.",
+        cautions(rows),
     )
     page.section("What was played")
     for sentence in (

@@ -17,6 +17,7 @@ from octopis.broker.settings import OverlayConfiguration, Shape
 from octopis.core.routing import Algorithm
 from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import NamedTopology
+from octopis.demo.pace import Pace, pace_of
 from octopis.demo.watching import OverlayMoment, Watcher
 from octopis.demo.workload import SPEED, SlowedLink, direction
 from octopis.errors import OperationFailed
@@ -39,7 +40,7 @@ def overlay_document(topology: NamedTopology, link: SlowedLink, algorithm: Algor
 
 
 def overlay_order(document: str, folder: Path) -> OverlayOrder:
-    """Return the order for an overlay at ports that are free, which leaves its links' counts.
+    """Return the order for an overlay at ports that are free, which leaves a trace.
 
     Its state is in a folder of its own, so that `octopis pub` and others here do not find it.
     """
@@ -49,7 +50,7 @@ def overlay_order(document: str, folder: Path) -> OverlayOrder:
         processes=cores(),
         first_port=0,
         trace=str((folder / "trace").absolute()),
-        level=Level.SUMMARY,
+        level=Level.DELIVERIES,
     )
 
 
@@ -90,6 +91,8 @@ class Round:
     over_slowed: int
     """Notifications that went over the slowed link."""
 
+    pace: Pace
+
     @property
     def cases(self) -> dict[str, int]:
         """How often each case of dynamic routing came up."""
@@ -121,7 +124,13 @@ async def play_round(
     queues, carried = read_links(folder / "trace")
     longest = max(queues, key=lambda name: queues[name])
     return Round(
-        algorithm, played, watcher.snapshots, queues[longest], longest, carried[link.short]
+        algorithm,
+        played,
+        watcher.snapshots,
+        queues[longest],
+        longest,
+        carried[link.short],
+        pace_of(folder / "trace", watcher.snapshots),
     )
 
 

@@ -10,7 +10,7 @@ import uvloop
 
 from octopis.core.routing import Algorithm
 from octopis.demo import report as names
-from octopis.demo.comparison import Compared, compared
+from octopis.demo.comparison import Compared, cautions, compared
 from octopis.demo.deliveries import check_deliveries, write_deliveries
 from octopis.demo.display import Scene
 from octopis.demo.report import check_folder, report_page, write_pictures
@@ -56,6 +56,8 @@ class Demonstrated:
                 "hops_beyond": self.link.hops_beyond,
             },
             "high_rate_per_s": round(self.feed.per_s, 1),
+            "conclusive": not cautions(self.rows),
+            "cautions": cautions(self.rows),
             "rounds": [row.document() for row in self.rows],
         }
 

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from octopis.core.topology import from_catalogue
+from octopis.core.topology import SCOT
 from octopis.errors import SweepFailed
 from octopis.evaluation import sensitivity
 from octopis.evaluation.agenda import Agenda, OnProgress, items, run_name, run_s
 from octopis.evaluation.exact import distances, tree_lengths
-from octopis.evaluation.experiments import OVERLAY, SIZES, Experiment, Point, points
+from octopis.evaluation.experiments import SIZES, Experiment, Point, points
 from octopis.evaluation.folders import Folders, Request
 from octopis.evaluation.measures import Measures, read_measures
 from octopis.files import whole_folder, write_json
@@ -46,13 +46,14 @@ class Evaluation:
     ) -> None:
         self.folders = folders
         self.request = request
+        topology = request.overlay
         self.groups: dict[str, list[Point]] = {}
         """Runs that are measured together: an experiment with a seed."""
         for seed in range(1, request.seeds + 1):
-            for point in points(request.size, seed, profile):
+            for point in points(request.size, seed, profile, topology):
                 self.groups.setdefault(f"{point.experiment}-seed{seed}", []).append(point)
-        self._bases = sensitivity.bases(request.size, profile)
-        varied = sensitivity.points(request.size, profile)
+        self._bases = sensitivity.bases(request.size, profile, topology)
+        varied = sensitivity.points(request.size, profile, topology)
         regular = [point.plan for group in self.groups.values() for point in group]
         self.groups[Experiment.SENSITIVITY.value] = varied
         self._built = [*regular, *self._bases]
@@ -156,7 +157,7 @@ class Evaluation:
             # Figure 11 alone shows the series, which takes longer than all the rest.
             has_series = members[0].experiment is Experiment.BURST
             wanted = (*TABLES, "stability") if has_series else TABLES
-            measure(spark, traces, out, wanted)
+            measure(spark, traces, out, wanted, self.request.overlay.scot)
 
 
 def check_quotes(paths: list[Path]) -> None:
@@ -165,11 +166,13 @@ def check_quotes(paths: list[Path]) -> None:
         find_files(paths)
 
 
-def measure(spark: SparkSession, traces: list[Path], out: Path, wanted: tuple[str, ...]) -> None:
-    """Leave the metrics of some runs, and what must hold exactly, in a new folder."""
+def measure(
+    spark: SparkSession, traces: list[Path], out: Path, wanted: tuple[str, ...], scot: SCOT
+) -> None:
+    """Leave the metrics of some runs on an overlay, and what must hold exactly, in a new folder."""
     with whole_folder(out) as folder:
         write_results(spark, traces, folder, wanted)
         subscriptions = Traces(spark, traces).table("subscriptions")
         assert subscriptions is not None, "traces of an evaluation hold their subscriptions"
-        far = distances(spark, from_catalogue(OVERLAY).scot)
+        far = distances(spark, scot)
         pq.write_table(tree_lengths(subscriptions, far).toArrow(), folder / STRUCTURE)

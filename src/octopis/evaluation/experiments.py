@@ -9,7 +9,7 @@ from enum import StrEnum
 from msgspec.structs import replace
 
 from octopis.core.routing import Algorithm
-from octopis.core.topology import from_catalogue
+from octopis.core.topology import NamedTopology, from_catalogue
 from octopis.scenario.costs import Profile
 from octopis.scenario.document import QueueOptions, RoutingOptions
 from octopis.scenario.plan import ScenarioPlan
@@ -111,9 +111,11 @@ class Point:
         return self.plan.seed
 
 
-def points(size: EvaluationSize, seed: int, profile: Profile) -> list[Point]:
+def points(
+    size: EvaluationSize, seed: int, profile: Profile, topology: NamedTopology | None = None
+) -> list[Point]:
     """Return the paper's experiments for one seed, without the sensitivity table."""
-    sizes, base = SIZES[size], base_plan(profile, seed)
+    sizes, base = SIZES[size], base_plan(profile, seed, topology)
     return [
         *(_subscribers(sizes, base, count) for count in sizes.subscribers),
         *(_publishers(sizes, base, count) for count in sizes.publishers),
@@ -121,16 +123,24 @@ def points(size: EvaluationSize, seed: int, profile: Profile) -> list[Point]:
         # The claim about several is one about dynamic against static routing.
         *(
             Point(Experiment.SEVERAL, count, _burst(sizes, base, RATES[0], count), ALL[1:])
-            for count in sizes.several
+            for count in several(sizes, base.topology)
         ),
     ]
 
 
-def base_plan(profile: Profile, seed: int = 1) -> ScenarioPlan:
-    """Return what all scenarios have in common."""
+def several(sizes: Sizes, topology: NamedTopology) -> list[int]:
+    """Return the numbers of high-rate publishers: each needs a cluster of its own."""
+    clusters = len(topology.scot.clusters)
+    return sorted({min(count, clusters) for count in sizes.several} - {1})
+
+
+def base_plan(
+    profile: Profile, seed: int = 1, topology: NamedTopology | None = None
+) -> ScenarioPlan:
+    """Return what all scenarios have in common; the overlay is the paper's by default."""
     return ScenarioPlan(
         routing=RoutingOptions(Algorithm.SNR, congestion_threshold=10.0, window_ms=50),
-        topology=from_catalogue(OVERLAY),
+        topology=topology or from_catalogue(OVERLAY),
         profile=profile,
         queues=QUEUES,
         publishers=PUBLISHERS,

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter
@@ -19,12 +20,16 @@ MS = 1e-6
 
 SUBSCRIBERS = "subscribers"
 PUBLISHERS = "publishers"
+IMS = "IMs"
+
+_SEEN_APART = 0.01
+"""Lines that nowhere differ by more than this share of the axis lie on each other."""
 
 
 def all_figures(measures: Measures) -> dict[str, tuple[Figure, str]]:
     """Return each figure by its file's name, with its caption."""
     with mpl.rc_context(RC):
-        return {
+        drawn = {
             "figure-9": (
                 figure_9(measures),
                 "Figure 9: more subscribers. (a) inter-broker messages (IMs) of the subscription "
@@ -49,19 +54,47 @@ def all_figures(measures: Measures) -> dict[str, tuple[Figure, str]]:
                 "and by how much DNR's is less.",
             ),
         }
+    return {
+        name: (figure, " ".join(filter(None, (caption, coinciding(figure)))))
+        for name, (figure, caption) in drawn.items()
+    }
+
+
+def coinciding(figure: Figure) -> str:
+    """Say in which panels the lines of SNR and DNR cannot be told apart, if there are any."""
+    compared = {panel.get_title(loc="left")[:3]: _lie_together(panel) for panel in figure.axes}
+    found = [letter for letter, together in compared.items() if together]
+    if not found:
+        return ""
+    *others, last = found
+    where = f"{', '.join(others)} and {last}" if others else last
+    if len(found) == len(figure.axes):
+        where = "all panels"
+    return f"SNR and DNR coincide in {where}: one line lies on the other."
+
+
+def _lie_together(panel: Axes) -> bool:
+    lines = {line.get_label(): line for line in panel.lines}
+    pair = [lines.get(LOOKS[each].label) for each in (Algorithm.SNR, Algorithm.DNR)]
+    if None in pair:
+        return False
+    (x, y), (other_x, other_y) = (np.asarray(line.get_data()) for line in pair if line is not None)
+    low, high = panel.get_ylim()
+    bound = _SEEN_APART * (high - low)
+    return np.array_equal(x, other_x) and bool(np.all(np.abs(y - other_y) <= bound))
 
 
 def figure_9(measures: Measures) -> Figure:
     """Draw subscriber scalability."""
     figure, panels = _panels(2, 2)
     lines = _lines(measures, Experiment.SUBSCRIBERS)
-    _panel(panels[0], "(a) IMs of subscription broadcast", SUBSCRIBERS, "IMs")
+    _panel(panels[0], "(a) IMs of subscription broadcast", SUBSCRIBERS, IMS)
     lines(panels[0], lambda run: run["subscription_ims"])
     _panel(panels[1], "(b) Subscription delay", SUBSCRIBERS, "mean delay (ms)")
     lines(panels[1], lambda run: run["subscription_delay_mean_ns"] * MS)
     _panel(panels[2], "(c) Notification delay", SUBSCRIBERS, "mean delay (ms)")
     lines(panels[2], lambda run: run["notification_delay_mean_ns"] * MS)
-    _panel(panels[3], "(d) IMs of notification routing", SUBSCRIBERS, "IMs")
+    _panel(panels[3], "(d) IMs of notification routing", SUBSCRIBERS, IMS)
     lines(panels[3], lambda run: run["notification_ims"])
     return _with_legend(figure, panels[0])
 
@@ -75,7 +108,7 @@ def figure_10(measures: Measures) -> Figure:
     lines = _lines(measures, Experiment.PUBLISHERS)
     _panel(panels[1], "(b) Notification delay", PUBLISHERS, "mean delay (ms)")
     lines(panels[1], lambda run: run["notification_delay_mean_ns"] * MS)
-    _panel(panels[2], "(c) IMs of notification routing", PUBLISHERS, "IMs")
+    _panel(panels[2], "(c) IMs of notification routing", PUBLISHERS, IMS)
     lines(panels[2], lambda run: run["notification_ims"])
     _panel(panels[3], "(d) Matching delay", PUBLISHERS, "mean per notification (ms)")
     lines(panels[3], lambda run: run["matching_delay_mean_ns"] * MS)
@@ -132,7 +165,9 @@ def _panel(panel: Axes, title: str, x: str, y: str) -> None:
     panel.set_title(title)
     panel.set_xlabel(x)
     panel.set_ylabel(y)
-    panel.yaxis.set_major_formatter(EngFormatter(sep=""))
+    # 500 thousand messages are 500k; half a millisecond is 0.5, not 500m, on an axis in ms.
+    counts = EngFormatter(sep="") if y == IMS else FuncFormatter(lambda value, _: f"{value:,g}")
+    panel.yaxis.set_major_formatter(counts)
     panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 

@@ -4,14 +4,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
+from octopis.core.topology import NamedTopology, format_topology, from_catalogue, parse_topology
 from octopis.errors import InvalidConfiguration
-from octopis.evaluation.experiments import EvaluationSize
+from octopis.evaluation.experiments import OVERLAY, EvaluationSize
 from octopis.files import is_draft, remove_drafts, write_json
 from octopis.scenario.costs import Costs
 from octopis.trace.summary import FILE as SUMMARY
 
 REQUEST = "evaluation.json"
+PAPERS = format_topology(from_catalogue(OVERLAY))
+"""The document of the paper's overlay."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +28,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     costs: Costs
     quotes: list[str]
     """Files of quotes; none for synthetic ones."""
+    topology: str = PAPERS
+    """The overlay's document."""
+
+    @property
+    def overlay(self) -> NamedTopology:
+        """The overlay that everything runs on."""
+        return parse_topology(self.topology, "the evaluation's topology")
 
 
 @dataclass(frozen=True)
@@ -72,13 +83,16 @@ class Folders:
 def claim_folder(out: Path, request: Request) -> Folders:
     """Make `out` the folder of this evaluation, or go on with the one that is there.
 
-    Raises InvalidConfiguration where it holds another, or something else.
+    One that has fewer seeds gets the others as well. Raises InvalidConfiguration where the folder
+    holds another evaluation, or something else.
     """
     path = out / REQUEST
     try:
         if path.exists():
             before = msgspec.json.decode(path.read_bytes(), type=Request)
             _check_same(before, request, out)
+            if request.seeds > before.seeds:
+                write_json(path, request)
         elif out.exists() and any(not is_draft(each) for each in out.iterdir()):
             raise InvalidConfiguration(
                 f"{out} is not empty and holds no evaluation: choose another folder"
@@ -95,7 +109,12 @@ def claim_folder(out: Path, request: Request) -> Folders:
 
 
 def _check_same(before: Request, request: Request, out: Path) -> None:
-    difference = _difference(before, request)
+    if request.seeds < before.seeds:
+        raise InvalidConfiguration(
+            f"{out} holds an evaluation with {before.seeds} seeds: say --seeds {before.seeds} or "
+            "more, or choose another folder"
+        )
+    difference = _difference(replace(before, seeds=request.seeds), request)
     if difference:
         raise InvalidConfiguration(
             f"{out} holds an evaluation with another {difference}:"
@@ -108,9 +127,16 @@ def _difference(before: msgspec.Struct, request: msgspec.Struct) -> str:
     for name in request.__struct_fields__:
         old, new = getattr(before, name), getattr(request, name)
         if old != new:
-            within = isinstance(new, Costs)
-            return _difference(old, new) if within else f"{name} ({_shown(old)}, not {_shown(new)})"
+            if isinstance(new, Costs):
+                return _difference(old, new)
+            if name == "topology":
+                old, new = _overlay_name(old), _overlay_name(new)
+            return f"{name} ({_shown(old)}, not {_shown(new)})"
     return ""
+
+
+def _overlay_name(document: str) -> str:
+    return parse_topology(document, "the evaluation's topology").name
 
 
 def _shown(value: object) -> str:

@@ -2,15 +2,16 @@
 
 import platform
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyspark
 
 from octopis.evaluation.claims import Outcome, outcome
 from octopis.evaluation.exact import Exact, exact
-from octopis.evaluation.experiments import PUBLISHERS, RATES, SIZES
+from octopis.evaluation.experiments import PUBLISHERS, RATES, SIZES, EvaluationSize, several
 from octopis.evaluation.figures import all_figures
-from octopis.evaluation.folders import Folders, Request
+from octopis.evaluation.folders import PAPERS, Folders, Request
 from octopis.evaluation.measures import Measures
 from octopis.evaluation.paper_claims import CLAIMS
 from octopis.evaluation.tables import (
@@ -25,7 +26,7 @@ from octopis.evaluation.tables import (
 )
 from octopis.files import whole_folder
 from octopis.report.machine import describe
-from octopis.report.page import Page
+from octopis.report.page import Link, Page
 from octopis.report.pictures import write_figure
 from octopis.scenario.costs import Profile
 
@@ -36,6 +37,8 @@ VERDICTS = {
     "holds": ("good", "yes"),
     "not reproduced": ("bad", "not reproduced"),
 }
+
+OVER_SEEDS = "over seeds"
 
 
 class Report:
@@ -50,6 +53,12 @@ class Report:
         self._measures = measures
         self.outcomes = [outcome(claim, measures) for claim in CLAIMS]
         self.exact = exact(measures)
+        self.cautions = cautions(request)
+
+    @property
+    def has_seeds(self) -> bool:
+        """Whether there are several seeds, and so a spread to show."""
+        return len(self._measures.seeds) > 1
 
     def write(self) -> Path:
         """Leave the page with its figures and tables, and return where it is."""
@@ -60,7 +69,7 @@ class Report:
 
     def _write(self, folder: Path) -> None:
         self._tables(folder / "tables")
-        page = Page("OctopiS beside the paper", self._lead())
+        page = Page("OctopiS beside the paper", self._lead(), self.cautions)
         self._exact_section(page)
         self._claims_section(page)
         page.section("Figures")
@@ -68,6 +77,10 @@ class Report:
             paths = [folder / "figures" / f"{name}{ending}" for ending in (".png", ".svg")]
             write_figure(figure, paths)
             page.figure(paths[1], caption)
+            beside = [*paths, folder / "tables" / "figure-11.csv"][
+                : 3 if name == "figure-11" else 2
+            ]
+            page.files("As files:", [_beside(path, folder) for path in beside])
         self._sensitivity_section(page)
         self._how_section(page)
         (folder / self._folders.page.name).write_text(page.text(), encoding="utf-8")
@@ -93,20 +106,26 @@ class Report:
                 for each in self.exact
             ],
         )
+        page.files("As a file:", [_table("exact")])
 
     def _claims_section(self, page: Page) -> None:
         page.section("The paper's claims")
+        seeds = " and over the seeds" if self.has_seeds else ""
         page.paragraph(
-            "Ours is the mean over the points of an experiment and over the seeds. A figure is "
-            "near if it is within a quarter of the paper's, or within 2 points of a percentage."
+            f"Ours is the mean over the points of an experiment{seeds}. A figure is near if it is "
+            "within a quarter of the paper's, or within 2 points of a percentage."
         )
         notes = notes_of(self.outcomes)
-        page.table(
-            ("where", "claim", "", "paper", "ours", "over seeds", "direction holds", "why"),
-            [_claim_row(each, notes) for each in self.outcomes],
-        )
+        columns = ["where", "claim", "", "paper", "ours", OVER_SEEDS, "direction holds", "why"]
+        rows = [_claim_row(each, notes) for each in self.outcomes]
+        if not self.has_seeds:
+            place = columns.index(OVER_SEEDS)
+            columns.pop(place)
+            rows = [(*row[:place], *row[place + 1 :]) for row in rows]
+        page.table(columns, rows)
+        page.files("As files:", [_table("claims"), Link("every run", "tables/runs.csv")])
         for reason, number in notes.items():
-            page.paragraph(f"[{number}] {reason}")
+            page.paragraph(f"[{number}] {reason}", anchor=f"reason-{number}")
 
     def _sensitivity_section(self, page: Page) -> None:
         page.section("Sensitivity")
@@ -117,12 +136,14 @@ class Report:
         )
         table = sensitivity(self._measures)
         page.table(
-            ("changed", *table.columns),
+            ("changed", *table.titles),
             [
                 (f"`{name}`", *(("number", rounded(value)) for value in values))
                 for name, values in table.rows
             ],
+            groups=(("", 1), *table.groups),
         )
+        page.files("As a file:", [_table("sensitivity")])
 
     def _how_section(self, page: Page) -> None:
         request = self._request
@@ -170,7 +191,8 @@ class Report:
 def _claim_row(found: Outcome, notes: dict[str, int]) -> tuple[object, ...]:
     claim = found.claim
     paper = "" if claim.paper is None else f"{claim.paper:g}"
-    note = f"[{notes[found.reason]}]" if found.reason else ""
+    number = notes.get(found.reason)
+    note: object = Link(f"[{number}]", f"#reason-{number}") if number else ""
     return (
         claim.where,
         claim.text,
@@ -181,6 +203,42 @@ def _claim_row(found: Outcome, notes: dict[str, int]) -> tuple[object, ...]:
         VERDICTS[found.verdict],
         note,
     )
+
+
+def cautions(request: Request) -> list[str]:
+    """Return what one has to know before one compares our figures with the paper's."""
+    found = []
+    if request.topology != PAPERS:
+        found.append(
+            f"This is not the paper's overlay, but {_overlay(request)}: what differs from the "
+            "paper's figures may differ for that reason alone."
+        )
+    if request.size is EvaluationSize.FULL:
+        return found
+    quick, full = SIZES[EvaluationSize.QUICK], SIZES[EvaluationSize.FULL]
+    return [
+        *found,
+        "This is a quick run: all experiments have the paper's shape, but not its size. The burst, "
+        f"for one, is of {quick.burst_high_rate:,} notifications and not of "
+        f"{full.burst_high_rate:,}. Directions can be compared with the paper's; times in seconds, "
+        "shares and lengths of queues cannot. `octopis evaluate --full` has the paper's size.",
+    ]
+
+
+def _overlay(request: Request) -> str:
+    overlay = request.overlay
+    name = "the paper's S_e" if request.topology == PAPERS else overlay.name
+    regions, clusters = len(overlay.scot.regions), len(overlay.scot.clusters)
+    brokers = len(overlay.scot.brokers)
+    return f"{name}: {regions} regions, {clusters} clusters, {brokers} brokers"
+
+
+def _beside(path: Path, folder: Path) -> Link:
+    return Link(path.name, path.relative_to(folder).as_posix())
+
+
+def _table(name: str) -> Link:
+    return Link(f"{name}.csv", f"tables/{name}.csv")
 
 
 def failed(found: list[Exact]) -> list[str]:
@@ -194,7 +252,7 @@ def setting(request: Request) -> list[tuple[str, str]]:
     rates = ", ".join(f"{rate // 1000}K" for rate in RATES)
     return [
         ("size, seeds", f"{request.size.value}, {_seeds(request.seeds)}"),
-        ("overlay", "the paper's S_e: 15 regions, 5 clusters, 75 brokers"),
+        ("overlay", _overlay(request)),
         (
             "subscriber scalability",
             f"{_listed(sizes.subscribers)} subscribers; {PUBLISHERS} publishers of "
@@ -211,7 +269,10 @@ def setting(request: Request) -> list[tuple[str, str]]:
             f"{sizes.burst_notifications:,}, 60 a minute; a high-rate publisher of "
             f"{sizes.burst_high_rate:,} at {rates} a minute; tau 10, t_w 50 ms",
         ),
-        ("several high-rate publishers", f"1, {_listed(sizes.several)}, at {RATES[0] // 1000}K"),
+        (
+            "several high-rate publishers",
+            f"1, {_listed(several(sizes, request.overlay))}, at {RATES[0] // 1000}K",
+        ),
         ("quotes", ", ".join(Path(path).name for path in request.quotes) or "synthetic, seed 1"),
         (
             "versions",
@@ -226,5 +287,5 @@ def _seeds(count: int) -> str:
     return "seed 1" if count == 1 else f"seeds 1 to {count}"
 
 
-def _listed(numbers: tuple[int, ...]) -> str:
+def _listed(numbers: Sequence[int]) -> str:
     return ", ".join(f"{number:,}" for number in numbers)

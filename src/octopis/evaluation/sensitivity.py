@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec.structs import replace
 
+from octopis.core.topology import NamedTopology
 from octopis.evaluation.experiments import EvaluationSize, Experiment, Point, base_plan
 from octopis.files import whole_folder
 from octopis.scenario import folder as files
@@ -93,14 +94,16 @@ VARIATIONS = {
 }
 
 
-def bases(size: EvaluationSize, profile: Profile) -> tuple[ScenarioPlan, ScenarioPlan]:
+def bases(
+    size: EvaluationSize, profile: Profile, topology: NamedTopology | None = None
+) -> tuple[ScenarioPlan, ScenarioPlan]:
     """Return the two scenarios that are varied: one without a burst, and one with.
 
     They are small at any size: what matters is how results move.
     """
     scale = 1 if size is EvaluationSize.FULL else 4
     quiet = replace(
-        base_plan(profile),
+        base_plan(profile, topology=topology),
         name="sensitivity-quiet",
         subscribers=1_000 // scale,
         notifications_each=20 // scale,
@@ -115,7 +118,9 @@ def bases(size: EvaluationSize, profile: Profile) -> tuple[ScenarioPlan, Scenari
     return quiet, burst
 
 
-def points(size: EvaluationSize, profile: Profile) -> list[Point]:
+def points(
+    size: EvaluationSize, profile: Profile, topology: NamedTopology | None = None
+) -> list[Point]:
     """Return all varied scenarios; the first seed serves."""
     return [
         Point(
@@ -125,7 +130,7 @@ def points(size: EvaluationSize, profile: Profile) -> list[Point]:
             variation=variation.name,
             base=base.name,
         )
-        for base in bases(size, profile)
+        for base in bases(size, profile, topology)
         for number, variation in enumerate(VARIATIONS[size])
     ]
 

@@ -1,9 +1,10 @@
 """The tables of a report, as they stand on the page and as CSV files."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -14,18 +15,40 @@ from octopis.evaluation.experiments import Experiment
 from octopis.evaluation.measures import Measures
 
 BID, SNR, DNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR
+DELAY, QUEUE = "notification_delay_mean_ns", "high_rate_queue_mean"
 
-_SENSITIVE: tuple[tuple[str, str, bool, Algorithm, Algorithm], ...] = (
-    ("subscription delay, SNR against BID", "subscription_delay_mean_ns", False, SNR, BID),
-    ("tree length, SNR against BID", "tree_length_mean", False, SNR, BID),
-    ("notification delay, SNR against BID", "notification_delay_mean_ns", False, SNR, BID),
-    ("notification IMs, SNR against BID", "notification_ims", False, SNR, BID),
-    ("burst: delay, DNR against SNR", "notification_delay_mean_ns", True, DNR, SNR),
-    ("burst: delay, DNR against BID", "notification_delay_mean_ns", True, DNR, BID),
-    ("burst: queues, DNR against SNR", "high_rate_queue_mean", True, DNR, SNR),
-    ("burst: queues, DNR against BID", "high_rate_queue_mean", True, DNR, BID),
+
+class _Column(NamedTuple):
+    """A column of the sensitivity table: by how many percent a metric of one is less."""
+
+    group: str
+    """What stands above it and its neighbours on the page; with its own title it says all."""
+    title: str
+    metric: str
+    in_burst: bool
+    ours: Algorithm
+    theirs: Algorithm
+
+    @property
+    def name(self) -> str:
+        """The whole of it, for files."""
+        if self.group.startswith(","):
+            return self.title + self.group
+        return f"{self.group} {self.title}"
+
+
+_SENSITIVE = (
+    _Column(
+        ", SNR against BID", "subscription delay", "subscription_delay_mean_ns", False, SNR, BID
+    ),
+    _Column(", SNR against BID", "tree length", "tree_length_mean", False, SNR, BID),
+    _Column(", SNR against BID", "notification delay", DELAY, False, SNR, BID),
+    _Column(", SNR against BID", "notification IMs", "notification_ims", False, SNR, BID),
+    _Column("burst: delay, DNR", "against SNR", DELAY, True, DNR, SNR),
+    _Column("burst: delay, DNR", "against BID", DELAY, True, DNR, BID),
+    _Column("burst: queues, DNR", "against SNR", QUEUE, True, DNR, SNR),
+    _Column("burst: queues, DNR", "against BID", QUEUE, True, DNR, BID),
 )
-"""Columns of the sensitivity table: what, the metric, in the burst or not, and who against whom."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +56,11 @@ class Sensitivity:
     """The sensitivity table: how many percent less, for each variation."""
 
     columns: tuple[str, ...]
+    """Each says all by itself."""
+    groups: tuple[tuple[str, int], ...]
+    """What several columns have in common, and how many."""
+    titles: tuple[str, ...]
+    """What then is left to say of each."""
     rows: list[tuple[str, list[float]]]
 
 
@@ -41,26 +69,30 @@ def sensitivity(measures: Measures) -> Sensitivity:
     runs = measures.of(Experiment.SENSITIVITY)
     sizes = sorted({run.point.x for run in runs})
     names = list(dict.fromkeys(point.variation for point in _in_order(measures)))
-    rows = []
-    for name in names:
-        values = [
-            100
-            * (
-                1
-                - ratio(
-                    measures,
-                    metric,
-                    Experiment.SENSITIVITY,
-                    (ours,),
-                    theirs,
-                    x=sizes[-1] if in_burst else sizes[0],
-                    variation=name,
-                )
-            )
-            for _, metric, in_burst, ours, theirs in _SENSITIVE
-        ]
-        rows.append((name, values))
-    return Sensitivity(tuple(title for title, *_ in _SENSITIVE), rows)
+    rows = [
+        (
+            name,
+            [
+                100 * (1 - _ratio(measures, each, sizes[-1 if each.in_burst else 0], name))
+                for each in _SENSITIVE
+            ],
+        )
+        for name in names
+    ]
+    groups = Counter(each.group.removeprefix(", ") for each in _SENSITIVE)
+    return Sensitivity(
+        tuple(each.name for each in _SENSITIVE),
+        tuple(groups.items()),
+        tuple(each.title for each in _SENSITIVE),
+        rows,
+    )
+
+
+def _ratio(measures: Measures, column: _Column, x: int, variation: str) -> float:
+    _, _, metric, _, ours, theirs = column
+    return ratio(
+        measures, metric, Experiment.SENSITIVITY, (ours,), theirs, x=x, variation=variation
+    )
 
 
 def _in_order(measures: Measures) -> list[Any]:

@@ -9,6 +9,7 @@ from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm
 from octopis.demo.comparison import Compared
 from octopis.demo.deliveries import RoundVerdict
+from octopis.demo.pace import Pace
 from octopis.demo.run import Demonstrated
 from octopis.demo.stage import PlainStage
 from octopis.demo.workload import FULL, SMALL, Feed, SlowedLink
@@ -16,12 +17,13 @@ from octopis.scenario.plan import ScenarioPlan
 
 HOST = BrokerId("b", 2)
 FEED = Feed(HOST, {"feed": "hrp"}, [], 2.0, 6.0, 1_601, 137.0)
+PACE = Pace(1.0, 20.0, 0.3)
 LINK = SlowedLink(HOST, BrokerId("b", 0), 21_920.0, 0)
 
 
 def compared(algorithm: Algorithm, lost: int) -> Compared:
     verdict = RoundVerdict(100, 100 - lost, lost, 0, 0, 0, 1.5, 6_480.0)
-    return Compared(algorithm, verdict, 340, 1_581, 999, LINK.short, 300, {}, False)
+    return Compared(algorithm, verdict, 340, 1_581, 999, LINK.short, 300, {}, False, PACE)
 
 
 @pytest.fixture
@@ -54,6 +56,18 @@ def test_demo_shows_the_comparison_and_what_to_do_next(octopis, asked):
     assert "All 100 deliveries that the ground truth asks for came" in printed
     assert "The report, with pictures: out/demo/report.html" in printed
     assert "octopis overlay up --config out/demo/overlay.toml" in printed
+
+
+@pytest.mark.usefixtures("asked")
+def test_busy_machine_is_said_before_the_report_is(octopis, monkeypatch):
+    monkeypatch.setitem(globals(), "PACE", Pace(900.0, 2_400.0, 0.3))
+    status, printed, _ = octopis("demo", "--seed", "0")
+    assert status == 0
+    assert "This machine was too busy for a comparison: under BID publishers were late" in printed
+    status, printed, _ = octopis("demo", "--seed", "0", "--json")
+    found = json.loads(printed)
+    assert found["conclusive"] is False
+    assert found["cautions"][0].startswith("This machine was too busy")
 
 
 def test_lost_delivery_is_shown_and_is_an_error(octopis, asked):

@@ -10,6 +10,7 @@ import pytest
 
 from octopis.cli import evaluate as evaluate_output
 from octopis.cli.evaluate import shown_progress
+from octopis.core.topology import NamedTopology, format_topology, grow
 from octopis.evaluation.agenda import OnProgress, Progress
 from octopis.evaluation.experiments import EvaluationSize
 from octopis.evaluation.folders import REQUEST, claim_folder
@@ -44,6 +45,8 @@ class TestBadInput:
             (("--seeds", "x"), "'--seeds': Input should be a valid integer"),
             (("--profile", "papers"), "did you mean 'paper'?"),
             (("--profile", "gone.toml"), "cannot read gone.toml: No such file or directory"),
+            (("--topology", "papers"), "did you mean 'paper'?"),
+            (("--topology", "gone.toml"), "cannot read gone.toml: No such file or directory"),
             (("--sizes", "9"), "No such option: --sizes"),
             (("quick",), "unexpected extra argument"),
         ],
@@ -56,6 +59,13 @@ class TestBadInput:
         Path("empty").mkdir()
         assert "empty holds no file that ends in .csv" in evaluate("--quotes", "empty")
         assert everything() == {"empty"}
+
+    def test_overlay_of_one_cluster_has_nothing_to_compare(self, evaluate):
+        text = format_topology(NamedTopology("tree", "", grow(5, 1)))
+        Path("tree.toml").write_text(text, encoding="utf-8")
+        said = evaluate("--topology", "tree.toml")
+        assert "tree.toml has a single cluster: all algorithms would route alike" in said
+        assert everything() == {"tree.toml"}
 
     def test_file_that_is_no_profile(self, evaluate):
         Path("p.toml").write_text("[costs]\nrouting_us = 1\n", encoding="utf-8")
@@ -78,7 +88,7 @@ class TestBadInput:
         ("words", "said"),
         [
             (("--full",), "another size (quick, not full)"),
-            (("--seeds", "3"), "another seeds (1, not 3)"),
+            (("--topology", "figure-3"), "another topology (paper, not figure-3)"),
             (("--profile", "octopis"), "another profile (paper, not octopis)"),
             (("--quotes", "a.csv"), "another quotes"),
         ],

@@ -7,12 +7,16 @@ from octopis.core.routing import Algorithm
 from octopis.core.topology import SCOT
 from octopis.demo.comparison import Compared
 from octopis.demo.deliveries import RoundVerdict
+from octopis.demo.pace import Pace
 from octopis.demo.rounds import Round
 from octopis.demo.watching import BrokerView, OverlayMoment
 from octopis.demo.workload import SMALL, Feed, SlowedLink, read_feed, slowed_link
 from octopis.overlay.player import Played
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import Scenario, read_scenario
+
+KEPT = Pace(1.0, 20.0, 0.3)
+"""The pace of a machine with nothing else to do."""
 
 
 @pytest.fixture(scope="session")
@@ -78,7 +82,7 @@ def rounds(snapshot: Callable[..., OverlayMoment]) -> list[Round]:
             snapshot(seen_ns=1_000_000_000 * second, slowed_queue=length, cases={"I": 7})
             for second, length in enumerate((0, wait, 0), 1)
         ]
-        found.append(Round(algorithm, played, seen, wait, "b,2 → b,0", wait))
+        found.append(Round(algorithm, played, seen, wait, "b,2 → b,0", wait, KEPT))
     return found
 
 
@@ -108,6 +112,7 @@ def row() -> Callable[..., Compared]:
             over_slowed=over_slowed,
             cases={"I": 149, "II": 0} if dynamic else {},
             publishers_waited=bool(facts.pop("publishers_waited", False)),
+            pace=facts.pop("pace", KEPT),
         )
 
     return make

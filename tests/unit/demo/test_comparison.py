@@ -7,12 +7,14 @@ from octopis.core.routing import Algorithm
 from octopis.demo.comparison import (
     FACTS,
     Compared,
+    cautions,
     check_faultless,
     compared,
     findings,
     shown_cases,
     shown_ms,
 )
+from octopis.demo.pace import Pace
 from octopis.demo.rounds import Round
 from octopis.errors import DeliveriesWrong
 
@@ -60,6 +62,27 @@ def test_findings_say_what_the_numbers_say(rows: list[Compared]):
     assert "149 of 300 notifications around the slowed link" in told[1]
     assert "236 ms, SNR's 6.48 s" in told[1]
     assert "144 deliveries came after a later one" in told[2]
+
+
+def test_busy_machine_is_said_and_nothing_is_concluded(row: Make):
+    late = Pace(1_900.0, 2_400.0, 1.5)
+    rows = [row(Algorithm.BID), row(Algorithm.SNR), row(Algorithm.DNR, 151, pace=late)]
+    (told,) = cautions(rows)
+    assert told.startswith(
+        "This machine was too busy for a comparison: under DNR publishers were late (1,900 ms at "
+        "the median, 2,400 ms at the 99th percentile) and brokers took 1.5 s to say how they are."
+    )
+    (found,) = findings(rows)
+    assert found.startswith("All 936 deliveries"), "what was delivered is as it must be"
+    assert [each.document()["pace"]["kept"] for each in rows] == [True, True, False]
+
+
+def test_publishers_that_a_full_queue_holds_back_are_not_the_machines_fault(row: Make):
+    late = Pace(1_900.0, 2_400.0, 0.3)
+    slow = row(Algorithm.SNR, publishers_waited=True, pace=late)
+    rows = [row(Algorithm.BID), slow, row(Algorithm.DNR, 300)]
+    assert cautions(rows) == []
+    assert findings(rows)[-1].startswith("Under SNR a queue passed its high-water mark")
 
 
 def test_findings_claim_nothing_that_did_not_happen(row: Make):

@@ -5,6 +5,7 @@ import pytest
 
 from octopis.core.routing import Algorithm
 from octopis.demo.comparison import FACTS, Compared
+from octopis.demo.pace import Pace
 from octopis.demo.report import (
     COMPARISON,
     ENDINGS,
@@ -43,6 +44,11 @@ def test_page_has_the_table_the_pictures_and_what_they_mean(  # noqa: PLR0917 - 
     assert "iCOL to B(b, 0) is slowed down to 40%" in page
     faulty = report_page(draft, prepared, feed, link, [*rows[:2], row(Algorithm.DNR, lost=2)])
     assert '<td class="number bad">2</td>' in faulty
+    late = row(Algorithm.DNR, 151, pace=Pace(900.0, 2_400.0, 0.3))
+    busy = report_page(draft, prepared, feed, link, [*rows[:2], late])
+    assert '<p class="note">This machine was too busy for a comparison' in busy
+    assert "around the slowed link" in page
+    assert "around the slowed link" not in busy
 
 
 def fill(folder: Path, text: str) -> None:

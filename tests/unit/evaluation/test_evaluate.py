@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from octopis.core.topology import format_topology, from_catalogue
 from octopis.errors import InvalidConfiguration, SweepFailed
+from octopis.evaluation import evaluate
 from octopis.evaluation.evaluate import Evaluation, check_quotes
-from octopis.evaluation.experiments import EvaluationSize, Experiment
+from octopis.evaluation.exact import exact
+from octopis.evaluation.experiments import EvaluationSize, Experiment, points
 from octopis.evaluation.folders import claim_folder
 from octopis.pipeline.ingest.ingest import ingest, read_quotes
 from support.evaluations import evaluation_in, tiny_sizes
@@ -33,8 +36,8 @@ def test_runs_are_measured_in_groups_of_an_experiment_with_a_seed(tmp_path: Path
         "several-seed2": 1,
         "sensitivity": 14,
     }
-    for name, points in groups.items():
-        assert {point.experiment for point in points} == {Experiment(name.partition("-")[0])}
+    for name, members in groups.items():
+        assert {point.experiment for point in members} == {Experiment(name.partition("-")[0])}
 
 
 def test_full_evaluation_holds_every_point(tmp_path: Path):
@@ -106,6 +109,36 @@ class TestQuotes:
             found = evaluation_in(tmp_path / "out")
             found._quotes(spark)
         assert read_quotes(spark, found.folders.quotes).count() == 3 * 500
+
+
+def test_seed_is_added_to_a_finished_evaluation_on_another_overlay(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    topology = format_topology(from_catalogue("figure-3"))
+    # One experiment of one point tells as much as all of them.
+    monkeypatch.setattr(evaluate, "points", lambda *asked: points(*asked)[:1])
+
+    def results() -> dict[Path, int]:
+        parts = [tmp_path / part for part in ("quotes", "scenarios", "truth", "runs", "metrics")]
+        files = [path for part in parts for path in part.rglob("*") if path.is_file()]
+        return {path: path.stat().st_mtime_ns for path in files if path.name != "sweep.json"}
+
+    with tiny_sizes():
+        evaluation_in(tmp_path, topology=topology).run(spark)
+        first = results()
+        found = evaluation_in(tmp_path, topology=topology, seeds=2)
+        assert not found.is_measured
+        found.run(spark)
+        assert found.is_measured
+    both = results()
+    assert {path: both[path] for path in first} == first, "what was there is as it was"
+    added = {path.relative_to(tmp_path).parts[1] for path in both.keys() - first.keys()}
+    assert added
+    assert all("seed2" in name for name in added)
+    measures = found.measures()
+    assert measures.seeds == [1, 2]
+    assert exact(measures)[0].found == "17 to 17 messages, 18 brokers"
+    assert all(each.holds for each in exact(measures))
 
 
 def test_run_that_fails_is_named_and_nothing_is_measured(spark: SparkSession, tmp_path: Path):

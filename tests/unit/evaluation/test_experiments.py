@@ -6,6 +6,7 @@ import pytest
 from msgspec import structs
 
 from octopis.core.routing import Algorithm
+from octopis.core.topology import from_catalogue
 from octopis.evaluation.experiments import RATES, SIZES, EvaluationSize, Experiment, Point, points
 from octopis.scenario.costs import profile_named
 
@@ -67,6 +68,17 @@ def test_everything_runs_on_the_papers_overlay_and_loses_nothing(size: Evaluatio
         assert each.plan.queues.policy == "stop"
         if each.experiment is not Experiment.SEVERAL:
             assert set(each.algorithms) == EVERY_ALGORITHM
+        each.plan.check()
+
+
+@pytest.mark.parametrize("size", EvaluationSize)
+def test_another_overlay_has_as_many_high_rate_publishers_as_clusters(size: EvaluationSize):
+    topology = from_catalogue("figure-3")
+    found = points(size, 1, PAPER, topology)
+    assert {each.plan.topology.name for each in found} == {"figure-3"}
+    several = [each.x for each in found if each.experiment is Experiment.SEVERAL]
+    assert several[-1] == len(topology.scot.clusters) == 3
+    for each in found:
         each.plan.check()
 
 

@@ -82,6 +82,46 @@ def test_captions_name_the_figure():
         assert captions[f"figure-{number}"].startswith(f"Figure {number}: ")
 
 
+def captions(change: Change) -> dict[str, str]:
+    return {name: caption for name, (_, caption) in all_figures(measures(1, change)).items()}
+
+
+def test_captions_say_where_snr_and_dnr_coincide():
+    said = captions(lambda _point, _algorithm: {})
+    assert "SNR and DNR coincide in all panels" in said["figure-9"]
+    assert "SNR and DNR coincide in (a): " in said["several-hrps"]
+
+
+def test_captions_say_nothing_of_lines_that_can_be_told_apart():
+    def change(_point, algorithm):
+        dnr = algorithm is DNR
+        return {
+            "notification_delay_mean_ns": 6e6 if dnr else 8e6,
+            "notification_ims": 20_010 if dnr else 20_000,
+        }
+
+    said = captions(change)
+    assert "SNR and DNR coincide in (a), (b) and (d): " in said["figure-9"]
+    assert "coincide" not in said["several-hrps"]
+
+
+def test_ticks_are_in_the_unit_of_the_axis():
+    def change(point, _algorithm):
+        return {
+            "matching_delay_mean_ns": 1_000.0 * point.x,
+            "subscription_ims": 500_000 * point.x,
+        }
+
+    found = figures(change)
+    for figure in found.values():
+        figure.draw_without_rendering()
+        for panel in figure.axes:
+            ticks = [label.get_text() for label in panel.get_yticklabels()]
+            assert not any(each.endswith(("m", "µ")) for each in ticks), ticks
+    assert "0.4" in [each.get_text() for each in found["figure-10"].axes[0].get_yticklabels()]
+    assert "500M" in [each.get_text() for each in found["figure-9"].axes[0].get_yticklabels()]
+
+
 def test_lines_are_means_over_the_seeds_in_the_unit_of_the_axis():
     def change(point, algorithm):
         slow = 2 if algorithm is BID else 1

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from octopis.core.topology import format_topology, from_catalogue
 from octopis.errors import InvalidConfiguration
 from octopis.evaluation.experiments import EvaluationSize
 from octopis.evaluation.folders import REQUEST, claim_folder
@@ -44,7 +45,10 @@ def test_same_request_goes_on_with_what_is_there(tmp_path: Path):
     [
         ({"version": "9"}, r"another version \(1.2.3, not 9\)"),
         ({"size": EvaluationSize.FULL}, r"another size \(quick, not full\)"),
-        ({"seeds": 2}, r"another seeds \(1, not 2\)"),
+        (
+            {"topology": format_topology(from_catalogue("figure-3"))},
+            r"another topology \(paper, not figure-3\)",
+        ),
         ({"profile": "octopis"}, r"another profile \(paper, not octopis\)"),
         (
             {"costs": msgspec.structs.replace(PAPER.costs, routing_us=1)},
@@ -61,6 +65,28 @@ def test_another_request_is_refused_by_the_name_of_what_differs(
     with pytest.raises(InvalidConfiguration, match=said):
         claim_folder(tmp_path, request(**changes))
     assert (tmp_path / REQUEST).read_bytes() == before
+
+
+def test_seeds_are_added_to_what_is_there(tmp_path: Path):
+    folders = claim_folder(tmp_path, request())
+    folders.scenario("mine").mkdir(parents=True)
+    assert claim_folder(tmp_path, request(seeds=3)) == folders
+    assert folders.scenario("mine").is_dir()
+    assert json.loads((tmp_path / REQUEST).read_text(encoding="utf-8"))["seeds"] == 3
+
+
+def test_seeds_are_never_taken_away(tmp_path: Path):
+    claim_folder(tmp_path, request(seeds=3))
+    with pytest.raises(InvalidConfiguration, match=r"with 3 seeds: say --seeds 3 or more"):
+        claim_folder(tmp_path, request())
+
+
+def test_request_of_before_there_was_a_choice_is_of_the_papers_overlay(tmp_path: Path):
+    claim_folder(tmp_path, request())
+    document = json.loads((tmp_path / REQUEST).read_text(encoding="utf-8"))
+    del document["topology"]
+    (tmp_path / REQUEST).write_text(json.dumps(document), encoding="utf-8")
+    claim_folder(tmp_path, request())
 
 
 def test_foreign_folder_is_refused_and_left_alone(tmp_path: Path):

@@ -8,10 +8,11 @@ import pyspark
 import pytest
 
 from octopis.core.routing import Algorithm
+from octopis.core.topology import format_topology, from_catalogue
 from octopis.evaluation.experiments import EvaluationSize
 from octopis.evaluation.folders import Folders
 from octopis.evaluation.paper_claims import CLAIMS
-from octopis.evaluation.report import Report, failed, setting
+from octopis.evaluation.report import Report, cautions, failed, setting
 from support.measures import PAPER, by_algorithm, measures, request
 
 BID, SNR, DNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR
@@ -33,6 +34,8 @@ class Reader(HTMLParser):
         super().__init__()
         self.tables: list[list[list[str]]] = []
         self.addresses: list[str] = []
+        self.links: list[str] = []
+        self.targets: list[str] = []
         self.words = ""
         self._in_cell = False
         self.feed(text)
@@ -41,6 +44,9 @@ class Reader(HTMLParser):
         self.addresses += [
             value for name, value in attrs if name in {"src", "href", "srcset", "action", "data"}
         ]
+        facts = dict(attrs)
+        self.links += [facts["href"]] if tag == "a" else []
+        self.targets += [facts["id"]] if "id" in facts else []
         assert tag not in {"script", "link", "iframe", "object", "embed"}
         if tag == "table":
             self.tables.append([])
@@ -59,10 +65,12 @@ class Reader(HTMLParser):
             self.tables[-1][-1][-1] += data
 
 
-def written(out: Path) -> tuple[Report, Reader]:
-    """Write the usual report: every algorithm as the paper has it, with two seeds."""
-    change = by_algorithm("notification_delay_mean_ns", 100, 58, 58)
-    report = Report(Folders(out), request(seeds=2), PAPER, measures(2, change))
+USUAL = by_algorithm("notification_delay_mean_ns", 100, 58, 58)
+
+
+def written(out: Path, change: Change = USUAL, seeds: int = 2) -> tuple[Report, Reader]:
+    """Write a report; by default every algorithm is as the paper has it, with two seeds."""
+    report = Report(Folders(out), request(seeds=seeds), PAPER, measures(seeds, change))
     return report, Reader(report.write().read_text(encoding="utf-8"))
 
 
@@ -97,9 +105,13 @@ def test_page_figures_and_tables_are_there_and_nothing_else(usual: tuple[Path, R
 def test_nothing_of_the_page_is_fetched_from_elsewhere(usual: tuple[Path, Report, Reader]):
     _, _, reader = usual
     pictures = [each for each in reader.addresses if each.startswith("data:image/svg+xml;base64,")]
-    inside = [each for each in reader.addresses if each.startswith("#")]
+    inside = [each for each in reader.addresses if each.startswith("#s")]
     assert (len(pictures), len(inside)) == (4, 5)
-    assert len(reader.addresses) == 9
+    # All else is there to be clicked on: a reason on the page, or a file beside it.
+    links = {each for each in reader.links if not each.startswith("#s")}
+    assert set(reader.addresses) == {*pictures, *inside, *links}
+    files = {each for each in links if not each.startswith("#")}
+    assert files == FILES - {"index.html"}
     text = (usual[0] / "report" / "index.html").read_text(encoding="utf-8")
     assert "url(" not in text
     assert "@import" not in text
@@ -129,6 +141,30 @@ def test_claim_that_is_another_leads_to_its_reason(usual: tuple[Path, Report, Re
             assert f"{row[7]} {found.reason}".replace("`", "") in reader.words
 
 
+def test_numbers_of_reasons_are_links_to_them(usual: tuple[Path, Report, Reader]):
+    _, report, reader = usual
+    links = [each for each in reader.links if each.startswith("#reason-")]
+    assert len(links) == sum(bool(found.reason) for found in report.outcomes)
+    assert {each.removeprefix("#") for each in links} <= {*reader.targets}
+
+
+def test_one_seed_has_no_spread_over_seeds(tmp_path: Path):
+    _, reader = written(tmp_path, lambda _point, _algorithm: {}, seeds=1)
+    assert reader.tables[1][0][3:6] == ["paper", "ours", "direction holds"]
+    assert "seeds" not in reader.words.replace("size, seeds", "")
+
+
+def test_quick_report_says_so_before_it_compares(usual: tuple[Path, Report, Reader]):
+    words = usual[2].words
+    assert "This is a quick run" in words
+    assert words.index("This is a quick run") < words.index("claims of the paper")
+
+
+def test_full_report_needs_no_such_caution():
+    assert cautions(request(size=EvaluationSize.FULL)) == []
+    assert "10,000 notifications and not of 100,000" in cautions(request())[0]
+
+
 def test_page_has_what_must_hold_exactly(usual: tuple[Path, Report, Reader]):
     rows = usual[2].tables[0][1:]
     assert len(rows) == 5
@@ -139,8 +175,9 @@ def test_page_has_sensitivity_setting_and_the_source_of_every_cost(
     usual: tuple[Path, Report, Reader],
 ):
     _, _, sensitivity, setting, costs = usual[2].tables
-    assert len(sensitivity) == 1 + 7
-    assert sensitivity[1][:4] == ["as assumed", "0.0", "0.0", "42.0"]
+    assert len(sensitivity) == 2 + 7
+    assert sensitivity[0] == ["", "SNR against BID", "burst: delay, DNR", "burst: queues, DNR"]
+    assert sensitivity[2][:4] == ["as assumed", "0.0", "0.0", "42.0"]
     assert ["size, seeds", "quick, seeds 1 to 2"] in setting
     assert {row[0]: row[2] for row in costs[1:]} == PAPER.sources
 
@@ -222,6 +259,14 @@ def test_full_size_is_said_in_the_papers_numbers():
         "at 100K, 80K, 60K a minute; tau 10, t_w 50 ms"
     )
     assert found["several high-rate publishers"] == "1, 2, 3, 5, at 100K"
+
+
+def test_overlay_that_is_not_the_papers_is_said_before_anything_is_compared():
+    document = format_topology(from_catalogue("figure-3"))
+    assert said(topology=document)["overlay"] == "figure-3: 6 regions, 3 clusters, 18 brokers"
+    assert said(topology=document)["several high-rate publishers"] == "1, 3, at 100K"
+    assert "not the paper's overlay" in cautions(request(topology=document))[0]
+    assert said()["overlay"] == "the paper's S_e: 15 regions, 5 clusters, 75 brokers"
 
 
 def test_one_seed_is_said_as_one():

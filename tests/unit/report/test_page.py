@@ -1,9 +1,10 @@
 """The page of a report: one file, with everything in it, and nothing of the text taken for HTML."""
 
+import re
 from base64 import b64encode
 from html.parser import HTMLParser
 
-from octopis.report.page import Page
+from octopis.report.page import Link, Page
 
 
 class Reader(HTMLParser):
@@ -41,7 +42,7 @@ def test_text_is_never_taken_for_html():
     page = Page("a < b & c", "<script>alert(1)</script>")
     page.section("<b>")
     page.paragraph("x <i> y")
-    page.table(["<th>"], [["<td>", ("good", "<u>")]], "<caption>")
+    page.table(["<th>", "other"], [["<td>", ("good", "<u>")]], "<caption>")
 
     words = read(page).words
 
@@ -87,3 +88,50 @@ def test_words_between_backticks_are_code_and_a_lonely_backtick_is_itself():
 
     assert "run <code>octopis demo</code> now" in page.text()
     assert "a ` b" in page.text()
+
+
+SEVEN = [f"c{number}" for number in range(7)]
+
+
+def test_no_column_of_a_wide_table_can_be_out_of_sight():
+    page = Page("t")
+    page.table(SEVEN, [range(7)], groups=[("", 1), ("left", 2), ("right", 4)])
+
+    text = page.text()
+
+    assert '<table class="wide">' in text
+    assert '<th class="group" colspan="4">right</th>' in text
+    # On a narrow screen each cell stands in a line of its own, and says what it is.
+    assert '<td class="number" data-label="left c1">1</td>' in text
+    assert '<td class="number" data-label="right c6">6</td>' in text
+    assert "overflow" not in text, "what is scrolled away is not printed"
+    for rule in re.findall(r"th[^{}]*{[^}]*}", text):
+        assert "nowrap" not in rule or "td" in rule
+
+
+def test_narrow_table_stays_one_everywhere():
+    page = Page("t")
+    page.table(["a", "b"], [[1, 2]])
+
+    assert "data-label=" not in page.text().partition("<body>")[2]
+    assert 'class="wide"' not in page.text()
+
+
+def test_links_lead_to_paragraphs_and_to_files():
+    page = Page("t")
+    page.table(["why"], [[Link("[1]", "#reason-1")]])
+    page.paragraph("Because.", anchor="reason-1")
+    page.files("As a file:", [Link("a<b.csv", "tables/a.csv")])
+
+    reader = read(page)
+
+    assert reader.links == ["#reason-1", "tables/a.csv"]
+    assert reader.targets == ["reason-1"]
+    assert "a<b.csv" in reader.words
+
+
+def test_long_names_may_break_at_underscores():
+    page = Page("t")
+    page.paragraph("`matching_us x 2`")
+
+    assert "<code>matching_<wbr>us x 2</code>" in page.text()
