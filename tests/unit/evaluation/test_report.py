@@ -13,7 +13,7 @@ from octopis.evaluation.experiments import EvaluationSize
 from octopis.evaluation.folders import Folders
 from octopis.evaluation.paper_claims import CLAIMS
 from octopis.evaluation.report import Report, cautions, failed, setting
-from support.measures import PAPER, by_algorithm, measures, request
+from support.measures import PAPER, Change, by_algorithm, measures, request
 
 BID, SNR, DNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR
 FILES = {
