@@ -188,9 +188,12 @@ def bench_calibrate(
     out: Annotated[
         Path | None, typer.Option(help="Write the profile to this TOML file, too.")
     ] = None,
+    force: output.ForceFlag = False,
     seed: SeedOption = 1,
 ) -> None:
     """Measure what work costs this machine: a profile for `octopis sim example --profile`."""
+    if out is not None:
+        output.check_new([out], force=force)  # before seconds of measuring
     text = format_profile(calibration.calibrate(seed))
     if out is not None:
         output.write_text(out, text)

@@ -69,7 +69,7 @@ COMMANDS = {
         "octopis.cli.workload:app", "From quotes to scenarios, on Spark: ingest, build, truth."
     ),
     "trace": CommandPlace(
-        "octopis.cli.runs:trace_app", "What runs have left behind, on Spark: metrics, check."
+        "octopis.cli.runs:trace_app", "What runs have left behind: metrics, check, plot."
     ),
     "bench": CommandPlace(
         "octopis.cli.bench:app",

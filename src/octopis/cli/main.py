@@ -25,7 +25,7 @@ Start with [bold]octopis demo[/bold], then look around:
   [cyan]octopis pub[/cyan], [cyan]sub[/cyan]   publish and subscribe from the shell
   [cyan]octopis workload[/cyan]   scenarios from real quotes, on Spark: ingest, build, truth
   [cyan]octopis sweep[/cyan]      many simulations at once, on Spark
-  [cyan]octopis trace[/cyan]      what runs have left behind, on Spark: metrics, check
+  [cyan]octopis trace[/cyan]      what runs have left behind: metrics, check, plot
   [cyan]octopis evaluate[/cyan]   the paper's experiments, and our results beside the paper's
   [cyan]octopis bench[/cyan]      measure: matching, routing, simulator, broker, pipeline
 

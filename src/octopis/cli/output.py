@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
+ForceFlag = Annotated[bool, typer.Option("--force", help="Replace files that are there already.")]
+
 
 def console() -> Console:
     """Return a console on standard output as it is now; piped output is not wrapped at 80."""
@@ -94,6 +96,15 @@ def write_text(path: Path, text: str) -> None:
         write_whole(path, text)
     except OSError as failure:
         raise OperationFailed(f"cannot write {path}: {failure.strerror}") from failure
+
+
+def check_new(paths: Iterable[Path], *, force: bool) -> None:
+    """Raise InvalidConfiguration where a file is there already that nobody said to replace."""
+    for path in paths:
+        if path.exists() and not force:
+            raise InvalidConfiguration(
+                f"{path} is there already: choose another name, or say --force to replace it"
+            )
 
 
 class Tell(Protocol):

@@ -1,11 +1,13 @@
 """How commands write pictures: the same overlay gives the same file, to the byte."""
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from octopis.cli import output
 from octopis.core.topology import NamedTopology
 from octopis.errors import InvalidConfiguration
 from octopis.explain.pictures import draw
@@ -20,6 +22,13 @@ def check_picture_path(path: Path) -> None:
     """Raise InvalidConfiguration unless `path` ends in a format that can be drawn."""
     if path.suffix.lower() not in ENDINGS:
         raise InvalidConfiguration(f"cannot draw {path}: its name must end in .svg or .png")
+
+
+def check_picture_paths(paths: Sequence[Path], *, force: bool) -> None:
+    """Raise InvalidConfiguration where a picture cannot be drawn, or would replace a file."""
+    for path in paths:
+        check_picture_path(path)
+    output.check_new(paths, force=force)
 
 
 def write_pictures(topology: NamedTopology, paths: list[Path]) -> None:

@@ -10,7 +10,7 @@ from rich.tree import Tree
 
 from octopis.cli import output
 from octopis.cli.notifications import parse_attributes
-from octopis.cli.pictures import check_picture_path, write_figure
+from octopis.cli.pictures import check_picture_paths, write_figure
 from octopis.cli.question import from_file, from_words
 from octopis.cli.topology import load
 from octopis.core.filters.print_sql import print_value
@@ -78,6 +78,7 @@ def explain_route(  # noqa: PLR0913, PLR0917 - each is an option of the command
     file: FileOption = None,
     algorithm: AlgorithmOption = None,
     picture: PictureOption = None,
+    force: output.ForceFlag = False,
     as_json: output.JsonFlag = False,
 ) -> None:
     """Say which way a notification takes under each algorithm, hop by hop, and why.
@@ -88,8 +89,9 @@ def explain_route(  # noqa: PLR0913, PLR0917 - each is an option of the command
       --subscriber "S1=c,0: price > 10" --subscriber S2=c,1 --subscriber S3=a,2
       --subscriber S4=c,2 --overloaded b,2:b,0
     """
-    for path in picture or ():
-        check_picture_path(path)
+    algorithms = list(dict.fromkeys(algorithm or Algorithm))
+    paths = [_named(path, each, algorithms) for each in algorithms for path in picture or ()]
+    check_picture_paths(paths, force=force)
     if file is None:
         topology = _overlay(name, publish)
         question = from_words(
@@ -104,14 +106,17 @@ def explain_route(  # noqa: PLR0913, PLR0917 - each is an option of the command
         if name or attributes or publish or subscriber or overloaded or queue:
             raise InvalidConfiguration(f"the whole question stands in {file}: give no part of it")
         topology, question = from_file(file)
-    _answer(topology, question, list(dict.fromkeys(algorithm or Algorithm)), picture, as_json)
+    _answer(topology, question, algorithms, picture, as_json)
 
 
 @app.command(name="cases")
-def show_cases(picture: PictureOption = None, as_json: output.JsonFlag = False) -> None:
+def show_cases(
+    picture: PictureOption = None,
+    force: output.ForceFlag = False,
+    as_json: output.JsonFlag = False,
+) -> None:
     """Show the cases of dynamic routing: the table that the brokers decide by."""
-    for path in picture or ():
-        check_picture_path(path)
+    check_picture_paths(picture or [], force=force)
     if as_json:
         output.print_json([_as_document(case) for case in CASES])
     else:
@@ -144,7 +149,8 @@ def _answer(
             _print_paths(answer)
         _print_totals(answers)
     for answer in answers if pictures else ():
-        _draw(topology, answer, [_named(path, answer, answers) for path in pictures or ()], as_json)
+        paths = [_named(path, answer.algorithm, algorithms) for path in pictures or ()]
+        _draw(topology, answer, paths, as_json)
 
 
 def _draw(
@@ -154,11 +160,11 @@ def _draw(
     _say_written(paths, as_json)
 
 
-def _named(path: Path, answer: RouteExplanation, answers: list[RouteExplanation]) -> Path:
+def _named(path: Path, algorithm: Algorithm, algorithms: list[Algorithm]) -> Path:
     """Return the picture's path, with the algorithm in its name where there are several."""
-    if len(answers) == 1:
+    if len(algorithms) == 1:
         return path
-    return path.with_name(f"{path.stem}-{answer.algorithm.value}{path.suffix}")
+    return path.with_name(f"{path.stem}-{algorithm.value}{path.suffix}")
 
 
 def _say_written(paths: list[Path], as_json: bool) -> None:

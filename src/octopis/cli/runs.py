@@ -9,6 +9,7 @@ import msgspec
 import typer
 
 from octopis.cli import options, output
+from octopis.cli.pictures import check_picture_paths, write_figure
 from octopis.cli.topology import load
 from octopis.errors import DeliveriesWrong, InvalidConfiguration, SweepFailed
 from octopis.pipeline.results.check import UNORDERED, Verdict
@@ -19,7 +20,7 @@ from octopis.pipeline.runs.run_table import Loaders, parse_runs
 from octopis.scenario.folder import read_scenario
 
 trace_app = typer.Typer(
-    help="What runs have left behind, on Spark: metrics, check.", no_args_is_help=True
+    help="What runs have left behind: metrics and check on Spark, plot.", no_args_is_help=True
 )
 
 _MS = 1e6
@@ -104,6 +105,25 @@ def check(
     }
     if wrong:
         raise DeliveriesWrong(str(trace), wrong)
+
+
+@trace_app.command()
+def plot(
+    traces: Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Folders of runs.")],
+    out: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="A .svg or .png file. [runs.png]"),
+    ] = None,
+    force: output.ForceFlag = False,
+) -> None:
+    """Draw runs side by side: their delays, and their queues (over time at level full)."""
+    from octopis.report.run_pictures import draw_runs  # noqa: PLC0415 - loads Matplotlib
+
+    paths = out or [Path("runs.png")]
+    check_picture_paths(paths, force=force)
+    write_figure(draw_runs(traces), paths)
+    for path in paths:
+        output.say(f"wrote {path}")
 
 
 def _print_verdict(trace: Path, verdict: Verdict) -> None:

@@ -30,13 +30,15 @@ from octopis.scenario.folder import Scenario, read_scenario
 from octopis.scenario.plan import ScenarioPlan
 from octopis.simulator.ledger import Progress as OnProgress
 from octopis.simulator.replay import moments_before, read_evidence
-from octopis.simulator.run import run
+from octopis.simulator.run import delay_quantiles, run
 from octopis.trace import Level, RunSummary
 
 app = typer.Typer(
     help="Overlays in virtual time: make an example scenario, run it, replay a violation.",
     no_args_is_help=True,
 )
+
+_DELAYS = {"delay_p50_ns": "delay, median", "delay_p99_ns": "delay, 99th percentile"}
 
 
 @app.command()
@@ -95,10 +97,11 @@ def run_scenario(  # noqa: PLR0913, PLR0917 - each is an option of the command
     except LawViolated:
         sys.stderr.write(f"octopis: to see the moments before, octopis sim replay {folder}\n")
         raise
+    delays = delay_quantiles(folder)
     if as_json:
-        output.print_json(msgspec.to_builtins(summary))
+        output.print_json(msgspec.to_builtins(summary) | delays)
     else:
-        print_summary(summary, folder)
+        print_summary(summary, folder, delays)
 
 
 @app.command()
@@ -168,7 +171,7 @@ def virtual_progress() -> Iterator[OnProgress]:
         yield on_progress
 
 
-def print_summary(summary: RunSummary, folder: Path) -> None:
+def print_summary(summary: RunSummary, folder: Path, delays: dict[str, int | None]) -> None:
     """Print how a run went."""
     duration_s = max(0, summary.end_ns - summary.begin_ns) / 1e9
     facts: list[tuple[str, object]] = [
@@ -178,6 +181,7 @@ def print_summary(summary: RunSummary, folder: Path) -> None:
         ("notifications", summary.notifications),
         ("deliveries", summary.deliveries),
         ("deliveries lost", summary.deliveries_lost),
+        *((label, _shown_delay(delays[name])) for name, label in _DELAYS.items()),
         ("subscription IMs", summary.subscription_ims),
         ("... of which duplicates", summary.subscription_duplicates),
         ("notification IMs", summary.notification_ims),
@@ -198,6 +202,10 @@ def print_summary(summary: RunSummary, folder: Path) -> None:
             f"{bound.dropped:,}."
         )
     output.say(f"Trace: {folder}")
+
+
+def _shown_delay(nanoseconds: int | None) -> str:
+    return "not recorded" if nanoseconds is None else f"{nanoseconds / 1e6:,.3f} ms"
 
 
 def print_moments(violation: str, messages: list[dict[str, Any]]) -> None:

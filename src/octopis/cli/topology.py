@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from octopis.cli import output
-from octopis.cli.pictures import write_pictures
+from octopis.cli.pictures import check_picture_paths, write_pictures
 from octopis.core.model import BrokerId
 from octopis.core.topology import (
     SCOT,
@@ -20,7 +20,7 @@ from octopis.core.topology import (
     parse_topology,
     plan,
 )
-from octopis.errors import InvalidConfiguration, InvalidTopology, OperationFailed
+from octopis.errors import InvalidConfiguration, InvalidTopology
 from octopis.report.pictures import ENDINGS
 
 app = typer.Typer(help="Overlays: list, show, check, plan, draw.", no_args_is_help=True)
@@ -125,6 +125,7 @@ def plan_topology(  # noqa: PLR0913, PLR0917 - each is an option of the command
     out: Annotated[
         Path | None, typer.Option(help="Write the overlay that was grown to this TOML file.")
     ] = None,
+    force: output.ForceFlag = False,
     as_json: output.JsonFlag = False,
 ) -> None:
     """Say what an overlay costs and bears: links, paths, messages, deaths."""
@@ -138,7 +139,8 @@ def plan_topology(  # noqa: PLR0913, PLR0917 - each is an option of the command
     else:
         topology = _grown(brokers, clusters, 3 if fanout is None else fanout)
     if out is not None:
-        _write(out, format_topology(topology))
+        output.check_new([out], force=force)
+        output.write_text(out, format_topology(topology))
     if as_json:
         output.print_json({"name": topology.name, "plan": asdict(plan(topology.scot))})
         return
@@ -154,10 +156,12 @@ def draw(
         list[Path] | None,
         typer.Option(metavar="FILE", help="A .svg or .png file; may be given several times."),
     ] = None,
+    force: output.ForceFlag = False,
 ) -> None:
     """Draw an overlay: regions as columns, clusters as rows. Writes NAME.svg and NAME.png."""
     topology = load(name)
     paths = out or [Path(Path(name).stem + ending) for ending in ENDINGS]
+    check_picture_paths(paths, force=force)
     write_pictures(topology, paths)
     for path in paths:
         output.say(f"wrote {path}")
@@ -208,11 +212,3 @@ def _grown(brokers: int | None, clusters: int | None, fanout: int) -> NamedTopol
         f"Grown for at least {brokers} brokers in {clusters} clusters, fanout {fanout}.",
         scot,
     )
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as failure:
-        raise OperationFailed(f"cannot write {path}: {failure.strerror}") from failure

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+
 from octopis.errors import LawViolated, OctopisError
 from octopis.scenario.folder import Scenario
 from octopis.signals import first_interrupt_calls
@@ -12,8 +14,11 @@ from octopis.simulator.ledger import Progress
 from octopis.simulator.replay import Evidence, write_evidence
 from octopis.simulator.simulation import Simulation
 from octopis.trace import Level, RunSummary, write_summary
+from octopis.trace.delays import quantile, read_delays
 from octopis.trace.summary import State
 from octopis.trace.writer import TraceWriter
+
+_QUANTILES = {"p50": 0.5, "p99": 0.99}
 
 
 def run(
@@ -51,6 +56,16 @@ def run(
         summary = simulation.finish("complete", "")
     write_summary(folder, summary)
     return summary
+
+
+def delay_quantiles(folder: Path) -> dict[str, int | None]:
+    """Return the median and the 99th percentile of all delays in a trace, exact.
+
+    They are None where nothing was delivered, or where the trace's level does not tell.
+    """
+    delays = read_delays(folder)
+    _, delays_ns = delays if delays is not None else (None, np.zeros(0, np.int64))
+    return {f"delay_{name}_ns": quantile(delays_ns, share) for name, share in _QUANTILES.items()}
 
 
 @contextmanager

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from octopis.scenario.costs import profile_named
+
 OCTOPIS = Path(sys.executable).with_name("octopis")
 
 
@@ -71,3 +73,21 @@ def test_interrupt_ends_the_measuring_process_too():
     assert error == "octopis: stopped\n"
     assert measuring
     assert not Path(f"/proc/{measuring[0]}").exists()
+
+
+def test_profile_that_is_there_is_replaced_only_by_force(octopis, tmp_path, monkeypatch):
+    mine = tmp_path / "mine.toml"
+    mine.write_text("mine", encoding="utf-8")
+    measured = []
+
+    def calibrate(seed):
+        measured.append(seed)
+        return profile_named("octopis")
+
+    monkeypatch.setattr("octopis.benchmarks.calibration.calibrate", calibrate)
+    status, _, error = octopis("bench", "calibrate", "--out", str(mine))
+    assert status == 2
+    assert f"{mine} is there already: choose another name, or say --force to replace it" in error
+    assert not measured, "it is said before seconds of measuring"
+    assert octopis("bench", "calibrate", "--out", str(mine), "--force")[0] == 0
+    assert "routing_us" in mine.read_text(encoding="utf-8")

@@ -224,3 +224,15 @@ class TestCases:
 
     def test_bad_name_of_a_picture_is_refused_before_anything_is_printed(self, run):
         assert "must end in .svg or .png" in refused(run, "cases", "--svg", "cases.gif")
+
+    def test_pictures_that_are_there_are_replaced_only_by_force(self, run):
+        Path("path-snr.svg").write_text("mine", encoding="utf-8")
+        for words in (
+            ("explain", *CASE_1, "--svg", "path.svg"),
+            ("cases", "--svg", "path-snr.svg"),
+        ):
+            said = refused(run, *words)
+            assert said.startswith("path-snr.svg is there already: choose another name")
+            assert Path("path-snr.svg").read_text(encoding="utf-8") == "mine"
+        assert run("cases", "--svg", "path-snr.svg", "--force")[0] == 0
+        assert "<svg" in Path("path-snr.svg").read_text(encoding="utf-8")

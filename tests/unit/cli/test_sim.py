@@ -214,6 +214,29 @@ class TestRun:
         assert told["notification IMs"] == f"{summary.notification_ims:,}"
         assert told["longest queue (messages)"] == f"{summary.queue_length_max:,}"
 
+    def test_median_and_99th_percentile_of_the_delays_are_exact(self, sim, example):
+        example(*BURST)
+        told = facts(sim("run", "scenario", "--out", "trace")[1])
+        printed = json.loads(sim("run", "scenario", "--out", "again", "--json")[1])
+        intended = {
+            (row["publisher"], row["sequence"]): row["intended_ns"]
+            for row in rows(Path("trace"), "publications")
+        }
+        delays = sorted(
+            row["delivered_ns"] - intended[row["publisher"], row["sequence"]]
+            for row in rows(Path("trace"), "deliveries")
+        )
+        p50, p99 = (delays[math.ceil(share * len(delays)) - 1] for share in (0.5, 0.99))
+        assert (printed["delay_p50_ns"], printed["delay_p99_ns"]) == (p50, p99)
+        assert told["delay, median"] == f"{p50 / 1e6:,.3f} ms"
+        assert told["delay, 99th percentile"] == f"{p99 / 1e6:,.3f} ms"
+
+    def test_delays_that_nobody_wrote_down_are_not_guessed(self, sim, example):
+        example(*SMALL)
+        words = ("run", "scenario", "--level", "summary", "--out")
+        assert facts(sim(*words, "trace")[1])["delay, median"] == "not recorded"
+        assert json.loads(sim(*words, "again", "--json")[1])["delay_p99_ns"] is None
+
     def test_name_of_a_scenario_is_printed_as_it_is(self, sim, example):
         example(*SMALL)
         edit('name = "scenario"', 'name = "[bold]x[/red]"')
@@ -269,6 +292,8 @@ class TestRun:
             words = ("run", "scenario", "--out", level.value, "--level", level.value, "--json")
             summary = json.loads(sim(*words)[1])
             assert summary.pop("level") == level.value
+            delays = summary.pop("delay_p50_ns"), summary.pop("delay_p99_ns")
+            assert (None in delays) is (level is Level.SUMMARY)
             told.append(summary)
         assert told[0] == told[1] == told[2]
         assert told[0]["dnr_cases"]
@@ -295,8 +320,10 @@ class TestRun:
         example(*SMALL)
         status, printed, error = sim("run", "scenario", "--out", "trace", "--json")
         assert (status, error) == (0, "")
-        assert json.loads(printed) == json.loads(Path("trace/run.json").read_text())
-        assert json.loads(printed)["state"] == "complete"
+        told, summary = json.loads(printed), json.loads(Path("trace/run.json").read_text())
+        assert told == {**summary, **{name: told[name] for name in told.keys() - summary.keys()}}
+        assert told.keys() - summary.keys() == {"delay_p50_ns", "delay_p99_ns"}
+        assert told["state"] == "complete"
 
     def test_algorithm_may_be_another_than_the_scenarios(self, sim, example):
         scenario = example(*SMALL, "--algorithm", "dnr")

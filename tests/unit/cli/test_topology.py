@@ -199,8 +199,25 @@ class TestPlan:
         arguments = ("--brokers", "5", "--clusters", "2", "--out", "file/g.toml")
         assert "cannot write file/g.toml" in refused(run, "plan", *arguments, status=1)
 
+    def test_file_that_is_there_is_replaced_only_by_force(self, run):
+        grown = ("plan", "--brokers", "5", "--clusters", "2", "--out", "g.toml")
+        Path("g.toml").write_text("mine")
+        assert refused(run, *grown) == (
+            "g.toml is there already: choose another name, or say --force to replace it"
+        )
+        assert Path("g.toml").read_text() == "mine"
+        assert run(*grown, "--force")[0] == 0
+        assert "clusters = 2" in Path("g.toml").read_text()
+
 
 class TestDraw:
+    def test_picture_that_is_there_is_replaced_only_by_force(self, run):
+        Path("figure-7.png").write_text("mine")
+        assert refused(run, "draw", "figure-7").startswith("figure-7.png is there already")
+        assert not Path("figure-7.svg").exists()
+        assert run("draw", "figure-7", "--force")[0] == 0
+        assert Path("figure-7.png").read_bytes().startswith(b"\x89PNG")
+
     def test_both_formats_are_written_by_default_and_to_the_same_bytes_again(self, run):
         status, printed, _ = run("draw", "figure-7")
         assert (status, printed) == (0, "wrote figure-7.svg\nwrote figure-7.png\n")
