@@ -69,7 +69,8 @@ COMMANDS = {
         "octopis.cli.workload:app", "From quotes to scenarios, on Spark: ingest, build, truth."
     ),
     "trace": CommandPlace(
-        "octopis.cli.runs:trace_app", "What runs have left behind: metrics, check, plot."
+        "octopis.cli.runs:trace_app",
+        "What runs have left behind: metrics and check on Spark, plot.",
     ),
     "bench": CommandPlace(
         "octopis.cli.bench:app",
