@@ -158,7 +158,10 @@ def draw(
     ] = None,
     force: output.ForceFlag = False,
 ) -> None:
-    """Draw an overlay: regions as columns, clusters as rows. Writes NAME.svg and NAME.png."""
+    """Draw an overlay: regions as columns, clusters as rows; many regions go on below.
+
+    Writes NAME.svg and NAME.png, unless told otherwise.
+    """
     topology = load(name)
     paths = out or [Path(Path(name).stem + ending) for ending in ENDINGS]
     check_picture_paths(paths, force=force)

@@ -9,11 +9,15 @@ both sides of a region stand the parts of the tree that hang on it, the smallest
 the largest outermost, each part in one piece, so that arcs above a row never cross:
 
     i vi xi   ii vii xii   iii viii xiii   iv ix xiv   v x xv
+
+Where there are too many columns for a page they go on in a further *strip* below, as words do in
+the next line. An aCOL that leaves a strip on the right then comes back on the left of the next.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, groupby
+from math import ceil
 from typing import NamedTuple
 
 from octopis.core.model import BrokerId
@@ -40,6 +44,10 @@ _LANE_START = 0.08
 _LANE_WIDTH = 0.115
 _COLUMN_GAP_MIN = 0.6
 _ARC_HEIGHT = 0.2
+_STRIP_GAP = 1.1
+_OVERHANG = 0.12
+_WIDTH_ENOUGH = 26.0
+_WIDTH_TO_HEIGHT = 1.6
 _ROW_GAP = 0.75
 
 
@@ -54,6 +62,10 @@ class PictureLayout:
     broker_height: float
     column_width: float
     row_height: float
+    strip_length: int
+    """How many columns stand side by side; the next are in the strip below."""
+    ties: Mapping[tuple[BrokerId, BrokerId], tuple[Curve, ...]]
+    """The pieces of aCOLs that go on in another strip, from left to right."""
 
     @property
     def rows(self) -> int:
@@ -61,11 +73,28 @@ class PictureLayout:
         return len(self.positions) // len(self.columns)
 
     @property
+    def strips(self) -> tuple[tuple[str, ...], ...]:
+        """The regions of each strip."""
+        starts = range(0, len(self.columns), self.strip_length)
+        return tuple(self.columns[start : start + self.strip_length] for start in starts)
+
+    @property
     def borders(self) -> tuple[float, float, float, float]:
-        """Left, right, bottom and top of the grid of columns and rows."""
-        left, top = -self.column_width / 2, self.row_height / 2
-        right = left + len(self.columns) * self.column_width
-        return left, right, top - self.rows * self.row_height, top
+        """Left, right, bottom and top of everything."""
+        left, right, _, top = self.strip_borders(0)
+        return left, right, self.strip_borders(len(self.strips) - 1)[2], top
+
+    def strip_borders(self, strip: int) -> tuple[float, float, float, float]:
+        """Left, right, bottom and top of a strip's grid of columns and rows."""
+        left, height = -self.column_width / 2, self.rows * self.row_height
+        top = self.row_height / 2 - strip * (height + _STRIP_GAP)
+        right = left + len(self.strips[strip]) * self.column_width
+        return left, right, top - height, top
+
+    def pieces(self, source: BrokerId, target: BrokerId) -> tuple[Curve, ...]:
+        """Return the curves of a link: one, but for an aCOL that goes on in another strip."""
+        tie = self.ties.get((source, target))
+        return tie if tie is not None else (self.curve(source, target),)
 
     def curve(self, source: BrokerId, target: BrokerId) -> Curve:
         """Return the curve of the link between two neighbours, from `source` to `target`."""
@@ -74,17 +103,18 @@ class PictureLayout:
         return self.curves[target, source][::-1]
 
 
-def lay_out(scot: SCOT, room: float = 0.0) -> PictureLayout:
+def lay_out(scot: SCOT, room: float = 0.0, *, wraps: bool = False) -> PictureLayout:
     """Return the layout of `scot`, or raise InvalidInput where the picture would be unreadable.
 
-    `room` widens the gaps between brokers, for what is drawn beside them.
+    `room` widens the gaps between brokers, for what is drawn beside them. With `wraps`, columns
+    that are too many for a page go on in further strips, and no longer is every link one curve.
     """
     if len(scot.brokers) > DRAWN_BROKERS_MAX:
         raise InvalidInput(
             f"{len(scot.brokers):,} brokers are too many to draw; "
             f"at most {DRAWN_BROKERS_MAX:,} can be read"
         )
-    return _Plotter(scot, room).layout()
+    return _Plotter(scot, room, wraps=wraps).layout()
 
 
 def shown_region(region: str) -> str:
@@ -102,7 +132,7 @@ def shown_label(broker: BrokerId) -> str:
 class _Plotter:
     """The measures of one picture, from which its positions and curves follow."""
 
-    def __init__(self, scot: SCOT, room: float) -> None:
+    def __init__(self, scot: SCOT, room: float, *, wraps: bool) -> None:
         self.scot = scot
         self.columns = column_order(scot.acyclic)
         self.column_of = {region: column for column, region in enumerate(self.columns)}
@@ -115,6 +145,18 @@ class _Plotter:
         self.column_width = self.broker_width + max(_COLUMN_GAP_MIN, lanes_width) + room
         arcs_height = _ARC_HEIGHT * max(self.arcs.values(), default=0)
         self.row_height = _BROKER_HEIGHT + _ROW_GAP + arcs_height + room
+        self.strip_height = len(scot.clusters) * self.row_height + _STRIP_GAP
+        self.strip_length = self._strip_length() if wraps else len(self.columns)
+
+    def _strip_length(self) -> int:
+        """Return how many columns a strip has: as few strips as make a page, not a ribbon."""
+        strips = 1
+        while True:
+            length = ceil(len(self.columns) / strips)
+            width, height = length * self.column_width, strips * self.strip_height
+            if length == 1 or width <= max(_WIDTH_ENOUGH, _WIDTH_TO_HEIGHT * height):
+                return length
+            strips += 1
 
     def layout(self) -> PictureLayout:
         self._check_size()
@@ -126,11 +168,18 @@ class _Plotter:
             _BROKER_HEIGHT,
             self.column_width,
             self.row_height,
+            self.strip_length,
+            {
+                (source, target): tuple(self._tie(source, target))
+                for source, target, _ in self.scot.acols
+                if self._is_tie(source, target)
+            },
         )
 
     def _check_size(self) -> None:
-        width = len(self.scot.regions) * self.column_width
-        height = len(self.scot.clusters) * self.row_height
+        width = self.strip_length * self.column_width
+        strips = ceil(len(self.columns) / self.strip_length)
+        height = strips * self.strip_height - _STRIP_GAP
         if max(width, height) > SIDE_MAX or width * height > AREA_MAX:
             raise InvalidInput(
                 f"the picture of {len(self.scot.regions):,} regions x "
@@ -143,12 +192,42 @@ class _Plotter:
         return first, second
 
     def _position(self, broker: BrokerId) -> Point:
-        column, row = self.column_of[broker.region], broker.cluster
-        return column * self.column_width, -row * self.row_height
+        strip, place = divmod(self.column_of[broker.region], self.strip_length)
+        return place * self.column_width, self._row_of(strip, broker.cluster)
+
+    def _row_of(self, strip: int, cluster: int) -> float:
+        return -strip * self.strip_height - cluster * self.row_height
+
+    def _is_tie(self, source: BrokerId, target: BrokerId) -> bool:
+        one, other = (self.column_of[each.region] for each in (source, target))
+        return one // self.strip_length != other // self.strip_length
+
+    def _tie(self, source: BrokerId, target: BrokerId) -> Iterator[Curve]:
+        """Yield an aCOL piece by piece: out on the right, through the strips between, and in."""
+        first, last = sorted((source, target), key=lambda each: self.column_of[each.region])
+        strips = [self.column_of[each.region] // self.strip_length for each in (first, last)]
+        level = self.arcs[self._columns_of(source.region, target.region)]
+        height = _BROKER_HEIGHT / 2 + _ARC_HEIGHT * level if level else 0.0
+        left = -self.column_width / 2 - _OVERHANG
+        right = (self.strip_length - 0.5) * self.column_width + _OVERHANG
+        yield self._out(self._position(first), right, height)
+        for strip in range(strips[0] + 1, strips[1]):
+            y = self._row_of(strip, source.cluster) + height
+            yield _straight((left, y), (right, y))
+        yield self._out(self._position(last), left, height)[::-1]
+
+    def _out(self, start: Point, border: float, height: float) -> Curve:
+        """Return the curve of an aCOL from a broker to the border of its strip."""
+        (x, y), away = start, border - start[0]
+        step = min(self.column_width, abs(away)) * (1 if away > 0 else -1)
+        up = (x + step, y + height)
+        rise = (x + 0.2 * step, y + 0.8 * height), (x + 0.55 * step, y + height)
+        return (start, *rise, *_straight(up, (border, y + height)))
 
     def _curves(self) -> Iterator[tuple[tuple[BrokerId, BrokerId], Curve]]:
         for source, target, _ in self.scot.acols:
-            yield (source, target), self._acol(source, target)
+            if not self._is_tie(source, target):
+                yield (source, target), self._acol(source, target)
         for source, target, _ in self.scot.icols:
             yield (source, target), self._icol(source, target)
 

@@ -28,6 +28,8 @@ _REGION_LINE = "#b9c4cf"
 _WIDTH_MIN = 9.0
 _MARGIN_LEFT, _MARGIN_RIGHT = 0.7, 0.3
 _MARGIN_TOP, _MARGIN_BOTTOM = 1.05, 0.65
+_MARGIN_TIES = 0.45
+"""For what stands beside links that go on elsewhere."""
 
 # What covers what; paths that are drawn on top go between links and brokers.
 Z_BAND, Z_LINK, Z_PATH, Z_BROKER = 0, 1, 2, 3
@@ -60,8 +62,9 @@ def curve_path(curve: Curve) -> Path:
 
 def _empty_canvas(layout: PictureLayout) -> Canvas:
     left, right, bottom, top = layout.borders
-    left, right = left - _MARGIN_LEFT, right + _MARGIN_RIGHT
-    bottom, top = bottom - _MARGIN_BOTTOM, top + _MARGIN_TOP
+    more = _MARGIN_TIES if layout.ties else 0.0
+    left, right = left - _MARGIN_LEFT - more, right + _MARGIN_RIGHT + more
+    bottom, top = bottom - _MARGIN_BOTTOM - more, top + _MARGIN_TOP
     lacking = max(0.0, _WIDTH_MIN - (right - left))
     left, right = left - lacking / 2, right + lacking / 2
     figure = Figure(figsize=(right - left, top - bottom), facecolor="white")
@@ -75,20 +78,22 @@ def _empty_canvas(layout: PictureLayout) -> Canvas:
 def _paint_bands(canvas: Canvas) -> None:
     """Shade the clusters in turn, and part the regions by dotted lines."""
     layout = canvas.layout
-    left, right, bottom, top = layout.borders
-    for row in range(layout.rows):
-        corner = (left, top - (row + 1) * layout.row_height)
-        shade = BAND_SHADES[row % 2]
-        band = Rectangle(corner, right - left, layout.row_height, color=shade, zorder=Z_BAND)
-        canvas.axes.add_patch(band)
-    for column in range(1, len(layout.columns)):
-        x = left + column * layout.column_width
-        canvas.axes.plot([x, x], [bottom, top], ":", color=_REGION_LINE, lw=0.8, zorder=Z_BAND)
+    for strip, regions in enumerate(layout.strips):
+        left, right, bottom, top = layout.strip_borders(strip)
+        for row in range(layout.rows):
+            corner = (left, top - (row + 1) * layout.row_height)
+            shade = BAND_SHADES[row % 2]
+            band = Rectangle(corner, right - left, layout.row_height, color=shade, zorder=Z_BAND)
+            canvas.axes.add_patch(band)
+        for column in range(1, len(regions)):
+            x = left + column * layout.column_width
+            canvas.axes.plot([x, x], [bottom, top], ":", color=_REGION_LINE, lw=0.8, zorder=Z_BAND)
 
 
 def _paint_links(canvas: Canvas, scot: SCOT) -> None:
     for source, target, kind in (*scot.icols, *scot.acols):
-        path = curve_path(canvas.layout.curve(source, target))
+        pieces = [curve_path(curve) for curve in canvas.layout.pieces(source, target)]
+        path = pieces[0] if len(pieces) == 1 else Path.make_compound_path(*pieces)
         canvas.axes.add_patch(
             PathPatch(
                 path,
@@ -133,21 +138,42 @@ def _edge_shape(layout: PictureLayout, x: float, y: float) -> Patch:
 
 def _paint_labels(canvas: Canvas) -> None:
     layout, axes = canvas.layout, canvas.axes
-    left, _, bottom, _ = layout.borders
-    for column, region in enumerate(layout.columns):
-        x = column * layout.column_width
-        axes.text(
-            x,
-            bottom - 0.3,
-            _with_index("R", shown_region(region)),
-            ha="center",
-            color=INK,
-            fontsize=15,
-        )
-    for row in range(layout.rows):
-        y = -row * layout.row_height
-        label = _with_index("C", str(row))
-        axes.text(left - 0.3, y, label, ha="center", va="center", color=INK, fontsize=16)
+    aside = 0.3 if len(layout.strips) == 1 else 0.75
+    for strip, regions in enumerate(layout.strips):
+        left, _, bottom, top = layout.strip_borders(strip)
+        for column, region in enumerate(regions):
+            axes.text(
+                column * layout.column_width,
+                bottom - 0.3,
+                _with_index("R", shown_region(region)),
+                ha="center",
+                color=INK,
+                fontsize=15,
+            )
+        for row in range(layout.rows):
+            y = top - (row + 0.5) * layout.row_height
+            label = _with_index("C", str(row))
+            axes.text(left - aside, y, label, ha="center", va="center", color=INK, fontsize=16)
+    _paint_ties(canvas)
+
+
+def _paint_ties(canvas: Canvas) -> None:
+    """Say at the borders of strips where the aCOLs that go on elsewhere lead."""
+    layout, axes = canvas.layout, canvas.axes
+    for (source, target), pieces in layout.ties.items():
+        if source.cluster:  # the same in every cluster: the uppermost row says it for all
+            continue
+        first, last = sorted((source, target), key=lambda each: layout.columns.index(each.region))
+        ends = [(piece[-1], "left", last) for piece in pieces[:-1]]
+        ends += [(piece[0], "right", first) for piece in pieces[1:]]
+        for (x, y), side, there in ends:
+            away = 0.04 if side == "left" else -0.04
+            label = shown_region(there.region)
+            axes.text(x + away, y, label, ha=side, va="center", color=INK, fontsize=8)
+    if layout.ties:
+        left, _, bottom, _ = layout.borders
+        note = "An aCOL that leaves on the right goes on below, on the left; beside it: where to."
+        axes.text(left, bottom - 0.75, note, color=INK, fontsize=11)
 
 
 def _with_index(letter: str, index: str) -> str:

@@ -26,16 +26,17 @@ def draw(scot: SCOT, title: str) -> "Figure":
 
     Raises InvalidInput where it is too large to be read, MissingExtra without Matplotlib.
     """
-    return draw_canvas(scot, title).figure
+    return draw_canvas(scot, title, wraps=True).figure
 
 
-def draw_canvas(scot: SCOT, title: str, room: float = 0.0) -> "Canvas":
+def draw_canvas(scot: SCOT, title: str, room: float = 0.0, *, wraps: bool = False) -> "Canvas":
     """Return a picture of `scot` with the axes and the layout to draw more on top of it.
 
-    `room` widens the gaps between brokers by so many inches, for what is drawn there.
+    `room` widens the gaps between brokers by so many inches, for what is drawn there. With `wraps`
+    regions that are too many for a page go on below; ways of notifications need whole links.
     Raises as `draw` does.
     """
-    layout = lay_out(scot, room)
+    layout = lay_out(scot, room, wraps=wraps)
     _need_matplotlib()
     from octopis.explain import overlay_picture  # noqa: PLC0415 - loads Matplotlib
 

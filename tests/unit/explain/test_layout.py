@@ -143,6 +143,73 @@ def test_room_widens_the_gaps_and_leaves_the_brokers_as_they_are():
     assert (roomy.broker_width, roomy.broker_height) == (plain.broker_width, plain.broker_height)
 
 
+class TestStrips:
+    @pytest.fixture(params=[(200, 4), (200, 8), (300, 3), (120, 1)], ids=str)
+    def wide(self, request: pytest.FixtureRequest) -> tuple[SCOT, PictureLayout]:
+        scot = grow(*request.param)
+        return scot, lay_out(scot, wraps=True)
+
+    def test_wide_overlay_is_a_page_and_not_a_ribbon(self, wide: tuple[SCOT, PictureLayout]):
+        _, layout = wide
+        left, right, bottom, top = layout.borders
+        assert len(layout.strips) > 1
+        assert right - left <= max(26, 1.8 * (top - bottom))
+        assert top - bottom <= 2 * (right - left)
+
+    def test_strips_hold_all_regions_in_their_order(self, wide: tuple[SCOT, PictureLayout]):
+        scot, layout = wide
+        assert sum(layout.strips, ()) == layout.columns == column_order(scot.acyclic)
+        assert len(set(layout.positions.values())) == len(scot.brokers)
+        for strip, regions in enumerate(layout.strips):
+            left, right, bottom, top = layout.strip_borders(strip)
+            for broker in (each for region in regions for each in scot.region(region)):
+                x, y = layout.positions[broker]
+                assert left < x < right
+                assert bottom < y < top
+
+    def test_every_link_is_drawn_from_broker_to_broker(self, wide: tuple[SCOT, PictureLayout]):
+        scot, layout = wide
+        links = [(source, target) for source, target, _ in (*scot.acols, *scot.icols)]
+        assert {*layout.curves, *layout.ties} == set(links)
+        assert layout.ties
+        for source, target in links:
+            pieces = layout.pieces(source, target)
+            ends = {pieces[0][0], pieces[-1][-1]}
+            assert ends == {layout.positions[source], layout.positions[target]}
+
+    def test_tie_goes_out_on_the_right_and_comes_in_on_the_left_at_one_height(
+        self, wide: tuple[SCOT, PictureLayout]
+    ):
+        _, layout = wide
+        strip_of = {region: n for n, regions in enumerate(layout.strips) for region in regions}
+        for (source, target), pieces in layout.ties.items():
+            first, last = sorted(strip_of[each.region] for each in (source, target))
+            assert len(pieces) == last - first + 1
+            heights = set()
+            for strip, (piece, after) in enumerate(pairwise(pieces), first):
+                assert piece[-1][0] > layout.strip_borders(strip)[1]
+                assert after[0][0] < layout.strip_borders(strip + 1)[0]
+                tops = [layout.strip_borders(each)[3] for each in (strip, strip + 1)]
+                heights |= {
+                    round(top - point[1], 6)
+                    for top, point in zip(tops, (piece[-1], after[0]), strict=True)
+                }
+            assert len(heights) == 1, "so that the eye finds it again"
+
+    def test_no_tie_runs_through_a_broker_that_it_does_not_join(
+        self, wide: tuple[SCOT, PictureLayout]
+    ):
+        scot, layout = wide
+        for (source, target), pieces in layout.ties.items():
+            points = [point for piece in pieces for point in points_on(piece)]
+            for broker in {*scot.cluster(source.cluster)} - {source, target}:
+                assert not any(covers(layout, broker, point) for point in points)
+
+    @pytest.mark.parametrize("name", catalogue_names())
+    def test_overlay_that_fits_a_page_is_not_wrapped(self, name: str):
+        assert lay_out(OVERLAYS[name], wraps=True) == lay_out(OVERLAYS[name])
+
+
 class TestColumnOrder:
     def test_figure_3_has_the_columns_of_the_paper(self):
         assert column_order(from_catalogue("figure-3").scot.acyclic) == tuple("abcdef")

@@ -5,6 +5,7 @@ from matplotlib.patches import Ellipse, PathPatch, Rectangle
 
 from octopis.core.topology.catalogue import from_catalogue
 from octopis.core.topology.factors import AcyclicFactor, ConnectivityFactor
+from octopis.core.topology.planner import grow
 from octopis.core.topology.scot import SCOT
 from octopis.explain.layout import lay_out
 from octopis.explain.overlay_picture import Canvas, curve_path, paint
@@ -87,3 +88,19 @@ def test_labels_with_signs_of_mathematics_are_drawn_as_they_are():
     canvas = paint(scot, lay_out(scot), "costs $5 and $6")
     canvas.figure.savefig(BytesIO(), format="png")
     assert r"R \$x_{" in texts(canvas)
+
+
+def test_wide_overlay_says_where_links_go_on():
+    scot = grow(200, 4)
+    canvas = paint(scot, lay_out(scot, wraps=True), "wide")
+    width, height = canvas.figure.get_size_inches()
+    assert max(width, height) < 30
+    shown = texts(canvas)
+    assert all(broker.short in shown for broker in scot.brokers)
+    assert sum(each.startswith("An aCOL that leaves on the right goes on below") for each in shown)
+    links = [patch for patch in canvas.axes.patches if isinstance(patch, PathPatch)]
+    assert len(links) == len(scot.acols) + len(scot.icols)
+    regions = {*scot.regions}
+    led = [each for each in shown if each in regions]
+    pieces = [each for (one, _), each in canvas.layout.ties.items() if one.cluster == 0]
+    assert len(led) == sum(2 * (len(each) - 1) for each in pieces)
