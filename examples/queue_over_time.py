@@ -11,8 +11,8 @@ import matplotlib.pyplot as plt
 from pyspark.sql import functions as F
 
 from octopis.core.routing import Algorithm
+from octopis.core.routing.options import RoutingOptions
 from octopis.pipeline.spark.session import open_spark
-from octopis.scenario.document import RoutingOptions
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import read_scenario
 from octopis.scenario.plan import ScenarioPlan

@@ -17,9 +17,9 @@ import pytest
 
 from octopis.core.matching import BitsetIndex, LinearIndex
 from octopis.core.routing import Algorithm
+from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import from_catalogue
 from octopis.scenario.costs import profile_named
-from octopis.scenario.document import RoutingOptions
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import Scenario, read_scenario
 from octopis.scenario.plan import ScenarioPlan

@@ -18,7 +18,8 @@ from octopis.trace import Level
 from octopis.scenario.plan import ScenarioPlan
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import read_scenario
-from octopis.scenario.document import CutLink, RoutingOptions, SlowLink
+from octopis.scenario.document import CutLink, SlowLink
+from octopis.core.routing.options import RoutingOptions
 
 root = Path(sys.argv[1])
 SLOW = SlowLink("b,0", "b,1", 200.0, 2000.0, 20000.0)

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from octopis.core.routing import Algorithm
-from octopis.scenario.document import RoutingOptions
+from octopis.core.routing.options import RoutingOptions
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import Scenario, read_scenario
 from octopis.scenario.plan import ScenarioPlan

@@ -20,16 +20,10 @@ import pyarrow.parquet as pq
 
 from octopis.core.filters import print_filter
 from octopis.core.routing import Algorithm
+from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import SCOT, NamedTopology
 from octopis.scenario.costs import Costs, Profile
-from octopis.scenario.document import (
-    CutLink,
-    Heading,
-    QueueOptions,
-    RoutingOptions,
-    SlowLink,
-    format_scenario,
-)
+from octopis.scenario.document import CutLink, Heading, QueueOptions, SlowLink, format_scenario
 from octopis.scenario.folder import Scenario, read_scenario, write_scenario
 from octopis.scenario.tables import PUBLISHERS, SUBSCRIPTIONS
 from octopis.simulator.run import run

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from octopis.core.routing import Algorithm
-from octopis.scenario.document import RoutingOptions
+from octopis.core.routing.options import RoutingOptions
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import read_scenario
 from octopis.scenario.plan import ScenarioPlan

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from octopis.benchmarks.made_trace import write_made_trace
 from octopis.benchmarks.matching import bounds
 from octopis.core.routing import Algorithm
+from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import from_catalogue
 from octopis.pipeline.ingest.ingest import ingest, ingest_synthetic, read_quotes
 from octopis.pipeline.ingest.quotes import DAYS
@@ -32,7 +33,6 @@ from octopis.pipeline.scenarios.truth import (
 from octopis.pipeline.schemas import PAIRS, QUOTES
 from octopis.pipeline.spark.progress import meanwhile
 from octopis.pipeline.spark.session import open_spark
-from octopis.scenario.document import RoutingOptions
 from octopis.scenario.folder import read_scenario
 from octopis.scenario.plan import ScenarioPlan
 from octopis.scenario.stock import daily_quotes

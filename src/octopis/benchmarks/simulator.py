@@ -11,10 +11,10 @@ import msgspec
 
 from octopis.benchmarks.processes import run_child
 from octopis.core.routing import Algorithm
+from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import NamedTopology, from_catalogue
 from octopis.core.topology.planner import grow
 from octopis.report.machine import memory_peak_mb
-from octopis.scenario.document import RoutingOptions
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import read_scenario
 from octopis.scenario.plan import ScenarioPlan

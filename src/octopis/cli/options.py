@@ -16,13 +16,14 @@ from octopis.cli import output
 from octopis.cli.topology import load
 from octopis.client.address import DEFAULT_PORT
 from octopis.core.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
+from octopis.core.routing.options import RoutingOptions
 from octopis.core.toml import described
 from octopis.core.topology import format_topology
 from octopis.errors import InvalidConfiguration
 from octopis.overlay.registry import find, overlays, state_base
 from octopis.overlay.settings import NamedOverlay, configured
 from octopis.scenario.costs import Profile, parse_profile, profile_named
-from octopis.scenario.document import QueueOptions, RoutingOptions
+from octopis.scenario.document import QueueOptions
 from octopis.scenario.plan import PLAN_NUMBERS, plan_from
 
 CostProfile = Annotated[

@@ -82,14 +82,15 @@ def _check_table(table: Mapping[str, Any], struct: type[Struct], where: str, pla
             hint = did_you_mean(key, fields) or f"; known here: {', '.join(fields)}"
             raise InvalidConfiguration(f"{where}unknown key '{place}{key}'{hint}")
         kind = fields[key]
-        if isinstance(value, int | float) and not _is_within(value, kind):
+        if isinstance(value, int | float) and not is_within(value, kind):
             raise InvalidConfiguration(f"{where}{place}{key} must be {bounds(kind)}, not {value}")
         for inner, at, each in _inside(kind, value):
             if isinstance(each, Mapping) and isinstance(inner, type(Struct)):
                 _check_table(each, inner, where, f"{place}{key}{at}.")
 
 
-def _is_within(value: float, kind: Any) -> bool:
+def is_within(value: float, kind: Any) -> bool:
+    """Tell whether a number is within the bounds of its declared type."""
     least, above, most, below = _limits(kind)
     # Said so that nan, which is neither above nor below anything, is refused.
     return (

@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 
 from octopis.core.model import BrokerId, Value
 from octopis.core.routing import Algorithm
+from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import SCOT, from_catalogue
 from octopis.core.wire.published import encode_published
 from octopis.pipeline.ingest.quotes import synthetic_quotes
 from octopis.pipeline.scenarios.build import build
 from octopis.pipeline.scenarios.truth import FOLDER, write_truth
-from octopis.scenario.document import RoutingOptions
 from octopis.scenario.folder import Scenario, read_scenario
 from octopis.scenario.plan import ScenarioPlan
 from octopis.scenario.tables import Subscriber

@@ -9,9 +9,10 @@ from enum import StrEnum
 from msgspec.structs import replace
 
 from octopis.core.routing import Algorithm
+from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import NamedTopology, from_catalogue
 from octopis.scenario.costs import Profile
-from octopis.scenario.document import QueueOptions, RoutingOptions
+from octopis.scenario.document import QueueOptions
 from octopis.scenario.plan import ScenarioPlan
 
 ALL = (Algorithm.BID, Algorithm.SNR, Algorithm.DNR)

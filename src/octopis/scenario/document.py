@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from octopis.core.model import BrokerId
-from octopis.core.routing.options import RoutingOptions as RoutingOptions  # noqa: PLC0414 - ours
+from octopis.core.routing.options import RoutingOptions
 from octopis.core.toml import decode, encode_table
 from octopis.core.topology import NamedTopology, catalogue_names, format_topology, from_catalogue
 from octopis.core.topology.document import TopologyDocument, topology_of

@@ -5,23 +5,17 @@ called on the command line and in tables of runs. Options, keys, names of runs a
 """
 
 from dataclasses import dataclass
-from math import inf
 from typing import Annotated, Any, get_args, get_origin
 
 from msgspec import NODEFAULT, Meta, Struct, field
 from msgspec.structs import fields
 
+from octopis.core.routing.options import RoutingOptions
+from octopis.core.toml import bounds, described, is_within
 from octopis.core.topology import NamedTopology, from_catalogue
 from octopis.errors import InvalidConfiguration
 from octopis.scenario.costs import Profile, profile_named
-from octopis.scenario.document import (
-    CutLink,
-    Heading,
-    QueueOptions,
-    RoutingOptions,
-    SlowLink,
-    format_scenario,
-)
+from octopis.scenario.document import CutLink, Heading, QueueOptions, SlowLink, format_scenario
 
 MINUTES_MAX = 1_000_000
 """About two years: all times of a run then fit in 64 bits."""
@@ -105,18 +99,15 @@ class PlanNumber:
     key: str
     """What it is called in tables of runs, and on the command line with dashes."""
     kind: type[int] | type[float]
+    declared: Any
+    """The kind with its bounds."""
     default: float
     meaning: str
-    least: float
-    most: float
 
     def check(self, value: float) -> None:
         """Raise InvalidConfiguration where a value is out of bounds."""
-        if not self.least <= value <= self.most:
-            bounds = f"{self.least:,} or more"
-            if self.most < inf:
-                bounds = f"from {self.least:,} to {self.most:,}"
-            raise InvalidConfiguration(f"{self.key} must be {bounds}, not {value}")
+        if not is_within(value, self.declared):
+            raise InvalidConfiguration(f"{self.key} must be {bounds(self.declared)}, not {value}")
 
 
 def _numbers() -> tuple[PlanNumber, ...]:
@@ -124,17 +115,15 @@ def _numbers() -> tuple[PlanNumber, ...]:
     for declared in fields(ScenarioPlan):
         if get_origin(declared.type) is not Annotated:
             continue
-        kind, meta = get_args(declared.type)
         assert declared.default is not NODEFAULT, "every number has a default"
         found.append(
             PlanNumber(
                 declared.name,
                 declared.encode_name,
-                kind,
+                get_args(declared.type)[0],
+                declared.type,
                 declared.default,
-                meta.description,
-                meta.ge,
-                inf if meta.le is None else meta.le,
+                described(ScenarioPlan, declared.name),
             )
         )
     return tuple(found)

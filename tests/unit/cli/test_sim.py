@@ -112,18 +112,18 @@ class TestExample:
             (("--subscribers", "-1"), "subscribers must be 0 or more, not -1"),
             (("--notifications", "-1"), "must be 0 or more, not -1"),
             (("--high-rate", "-5"), "high_rate must be 0 or more, not -5"),
-            (("--per-minute", "0"), "per_minute must be from 0.001 to 1,000,000,000, not 0.0"),
+            (("--per-minute", "0"), "per_minute must be between 0.001 and 1e9, not 0.0"),
             (
                 ("--per-minute", "1e-10"),
-                "per_minute must be from 0.001 to 1,000,000,000, not 1e-10",
+                "per_minute must be between 0.001 and 1e9, not 1e-10",
             ),
             (
                 ("--per-minute", "2e9"),
-                "per_minute must be from 0.001 to 1,000,000,000, not 2000000000.0",
+                "per_minute must be between 0.001 and 1e9, not 2000000000.0",
             ),
             (
                 ("--high-rate-per-minute", "nan"),
-                "high_rate_per_minute must be from 0.001 to 1,000,000,000, not nan",
+                "high_rate_per_minute must be between 0.001 and 1e9, not nan",
             ),
             (("--seed", "-1"), "seed must be 0 or more, not -1"),
             (("--seed", "one"), "Invalid value for '--seed'"),

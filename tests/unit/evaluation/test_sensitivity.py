@@ -7,11 +7,12 @@ import pytest
 from msgspec.structs import replace
 
 from octopis.core.routing import Algorithm
+from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import from_catalogue
 from octopis.errors import InvalidConfiguration
 from octopis.evaluation.experiments import EvaluationSize, Experiment, Point
 from octopis.evaluation.sensitivity import BASELINE, FULL, VARIATIONS, bases, derive, points
-from octopis.scenario.document import RoutingOptions, parse_scenario
+from octopis.scenario.document import parse_scenario
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import (
     DOCUMENT,

@@ -5,12 +5,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from octopis.core.routing import Algorithm
+from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import from_catalogue
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.overlay.player import Play
 from octopis.overlay.status import Statuses, totals
 from octopis.scenario.costs import profile_named
-from octopis.scenario.document import RoutingOptions
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import Scenario, read_scenario
 from octopis.scenario.plan import ScenarioPlan

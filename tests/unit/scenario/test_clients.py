@@ -4,6 +4,7 @@ import pytest
 
 from octopis.core.filters import parse_filter
 from octopis.core.routing import Algorithm
+from octopis.core.routing.options import RoutingOptions
 from octopis.scenario.clients import (
     FEED,
     HIGH_RATE_PUBLISHER,
@@ -12,7 +13,6 @@ from octopis.scenario.clients import (
     ticks,
     wants_feed,
 )
-from octopis.scenario.document import RoutingOptions
 from octopis.scenario.plan import ScenarioPlan
 from octopis.scenario.stock import StockWorkload
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from octopis.core.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
+from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import (
     SCOT,
     AcyclicFactor,
@@ -20,7 +21,6 @@ from octopis.scenario.document import (
     CutLink,
     Heading,
     QueueOptions,
-    RoutingOptions,
     ScenarioDocument,
     SlowLink,
     format_scenario,

@@ -5,9 +5,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from octopis.core.routing import Algorithm
+from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import from_catalogue
 from octopis.errors import InvalidConfiguration
-from octopis.scenario.document import RoutingOptions
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import (
     DOCUMENT,

@@ -22,11 +22,11 @@ from typing import Any
 import msgspec
 
 from octopis.core.routing import Algorithm
+from octopis.core.routing.options import RoutingOptions
 from octopis.core.toml import decode
 from octopis.core.topology import NamedTopology
 from octopis.errors import InvalidConfiguration
 from octopis.scenario.costs import Profile
-from octopis.scenario.document import RoutingOptions
 from octopis.scenario.plan import PLAN_NUMBERS, ScenarioPlan, plan_from
 from octopis.trace import Level
 

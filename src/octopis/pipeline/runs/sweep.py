@@ -19,11 +19,11 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from octopis.core.routing import Algorithm
+from octopis.core.routing.options import RoutingOptions
 from octopis.errors import InvalidConfiguration, OctopisError, OperationFailed
 from octopis.files import remove_drafts, whole_folder, write_json
 from octopis.pipeline.runs.run_table import Run, RunTable
 from octopis.pipeline.spark.session import ship
-from octopis.scenario.document import RoutingOptions
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import DOCUMENT, digest_of, read_scenario
 from octopis.scenario.plan import ScenarioPlan
