@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from octopis.core.filters import Filter, covers, parse_filter
@@ -49,6 +49,10 @@ SPACE = [
 
 @settings(max_examples=600, deadline=None)
 @given(SIMPLE, SIMPLE)
+@example(
+    parse_filter("x = 1 AND x = 1 AND x IN (1, '', True)"),
+    parse_filter("x IN (1, '', False) AND x IN (1, 'a', False) AND x IN (2, '', False)"),
+)
 def test_covers_is_complete_for_intervals_equalities_sets_and_prefixes(f: Filter, g: Filter):
     for wide, narrow in ((f, g), (f, f & g), (g, f)):
         expected = all(wide.matches(point) for point in SPACE if narrow.matches(point))

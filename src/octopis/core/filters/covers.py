@@ -24,11 +24,16 @@ from octopis.core.filters.values import (
 )
 
 
+_CONJUNCTIONS_MAX = 10_000
+"""IN-sets of several kinds are ORs, and multiply: eight of three kinds each make 6,561."""
+
+
 def covers(wide: Filter, narrow: Filter) -> bool:
     """Tell whether everything that matches `narrow` surely matches `wide`."""
     if wide == narrow:
         return True
-    wide_parts, narrow_parts = to_conjunctions(wide.tree), to_conjunctions(narrow.tree)
+    wide_parts = to_conjunctions(wide.tree, _CONJUNCTIONS_MAX)
+    narrow_parts = to_conjunctions(narrow.tree, _CONJUNCTIONS_MAX)
     if wide_parts is None or narrow_parts is None:
         return False
     return all(
