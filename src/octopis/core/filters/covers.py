@@ -23,7 +23,6 @@ from octopis.core.filters.values import (
     with_prefix,
 )
 
-
 _CONJUNCTIONS_MAX = 10_000
 """IN-sets of several kinds are ORs, and multiply: eight of three kinds each make 6,561."""
 
