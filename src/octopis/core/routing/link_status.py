@@ -28,7 +28,7 @@ class LinkStatus:
     """One link and its output queue: all that a routing rule may know of it."""
 
     __slots__ = (
-        "_window",
+        "_window_end_ns",
         "_window_ns",
         "congestion_threshold",
         "entering",
@@ -57,7 +57,7 @@ class LinkStatus:
         self.is_up = is_up
         self.congestion_threshold = congestion_threshold
         self._window_ns = window_ns
-        self._window = 0
+        self._window_end_ns = window_ns
         self.leaves_at = NEVER
         self.queue_length = self.entering = self.leaving = 0
         self.finish_window(0, 0)
@@ -78,16 +78,22 @@ class LinkStatus:
     def roll(self, now_ns: int) -> None:
         """Count all that has happened until now. Time never goes back."""
         if self.leaves_at <= now_ns:
-            left_at, self.leaves_at = self.leaves_at, NEVER
-            self.left(left_at)
-        window = now_ns // self._window_ns
-        if window > self._window:
-            if window == self._window + 1:
-                self.finish_window(self.entering, self.leaving)
-            else:
-                self.finish_window(0, 0)
-            self.entering = self.leaving = 0
-            self._window = window
+            if self.leaves_at >= self._window_end_ns:
+                self._begin_window(self.leaves_at)
+            self.leaves_at = NEVER
+            self.queue_length -= 1
+            self.leaving += 1
+        if now_ns >= self._window_end_ns:
+            self._begin_window(now_ns)
+
+    def _begin_window(self, now_ns: int) -> None:
+        """Begin the window that `now_ns` is in, which is not the one that runs."""
+        if now_ns < self._window_end_ns + self._window_ns:
+            self.finish_window(self.entering, self.leaving)
+        else:
+            self.finish_window(0, 0)
+        self.entering = self.leaving = 0
+        self._window_end_ns = (now_ns // self._window_ns + 1) * self._window_ns
 
     def finish_window(self, q_in: int, q_out: int) -> None:
         """Take these as the counts of the last finished window."""
