@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from octopis.core.filters import like
@@ -19,6 +19,8 @@ def is_like(text: str, pattern: str) -> bool:
 
 @settings(max_examples=800, deadline=None)
 @given(st.text("ab%_", max_size=10), st.text("ab", max_size=14))
+@example("%a____%", "aaa")  # a part longer than the text
+@example("a%b___%b", "abb")
 def test_like_equals_a_regular_expression(pattern: str, text: str):
     assert parse_like(pattern).matches(text) is is_like(text, pattern)
 

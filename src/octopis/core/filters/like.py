@@ -234,6 +234,8 @@ def _place_of(part: Part, text: str, start: int, end: int, *, alone: bool) -> in
     `alone` says that the pattern has no other part to search for: where it has, `str.find` reads
     the text once for all of them, and `_first_of_all_places` would for each.
     """
+    if part.length > end - start:  # `after` may be below 0, where find counts from the text's end
+        return -1
     piece, has_gaps = part.pieces[0][1], len(part.pieces) > 1
     after = end - part.length + len(piece)  # where the first piece ends at the latest
     if end - start >= _LONG and (has_gaps or (alone and _may_be_slow(len(piece), end - start))):
@@ -257,7 +259,7 @@ def _first_of_all_places(part: Part, text: str, start: int, end: int) -> int:
     """Return what `_place_of` does, by comparing each character of the part at all places."""
     codes = _codes(text)
     count = end - part.length + 1 - start
-    if count <= 0:
+    if count <= 0:  # the places tried before were the last ones
         return -1
     (first, code), *others = part.characters()
     found = codes[start + first : start + first + count] == code
