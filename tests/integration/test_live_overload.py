@@ -21,13 +21,13 @@ clusters = 1
 [[links.shape]]
 source = "a,0"
 target = "b,0"
-bandwidth_bytes_per_s = 200000.0
+bandwidth_bytes_per_s = 600000.0
 """
 BYTES = 200
 """About what one notification takes on the link."""
 
-DRAINED_PER_S = 200_000 // BYTES
-OVERLOAD_S = 60
+DRAINED_PER_S = 600_000 // BYTES
+OVERLOAD_S = 20
 BATCH = 200
 GROWTH_MB_MAX = 48
 
@@ -78,7 +78,7 @@ async def watch(pids: list[int], held: dict[int, list[float]]) -> None:
     while True:
         for pid in pids:
             held[pid].append(memory_mb(pid))
-        await asyncio.sleep(1)
+        await asyncio.sleep(OVERLOAD_S / 60)
 
 
 def test_publisher_at_ten_times_what_a_link_drains_loses_nothing_and_memory_stays_bounded(

@@ -36,6 +36,22 @@ def status(shell: Shell) -> dict[str, Any]:
     return json.loads(found.stdout)
 
 
+def status_while_overloaded(shell: Shell) -> dict[str, Any]:
+    """Return a status that shows the slow link overloaded.
+
+    Going around a link relieves it: in a window in which nothing new comes to it, it is not
+    overloaded, however long its queue is. So not every status shows it.
+    """
+    seen: list[dict[str, Any]] = []
+
+    def shows() -> bool:
+        seen.append(status(shell))
+        return seen[-1]["brokers"]["b,2"]["links"]["b,0"]["overloaded"]
+
+    wait_until(shows)
+    return seen[-1]
+
+
 def subscriber(shell: Shell, url: str, *words: str) -> "subprocess.Popen[str]":
     """Start `octopis sub`, and wait until it has subscribed."""
     process = shell.start("sub", url, *words)
@@ -67,10 +83,8 @@ def test_status_shows_overloaded_links_and_the_cases_of_dynamic_routing(shell: S
         (shell.folder / "lines").write_text(lines(100_000), encoding="utf-8")
         shell.start("pub", up.url("b,2"), "--file", "lines", "--rate", "100")
         wait_until(lambda: up.statuses()["b,2"]["cases"].get("I", 0) > 50)
-        found = status(shell)
-        slow = found["brokers"]["b,2"]["links"]["b,0"]
-        assert slow["overloaded"]
-        assert slow["queue_length"] > 10
+        found = status_while_overloaded(shell)
+        assert found["brokers"]["b,2"]["links"]["b,0"]["queue_length"] > 10
         assert found["total"]["overloaded"] >= 1
         assert found["total"]["cases"]["I"] > 50
         assert found["total"]["published"] > 50
