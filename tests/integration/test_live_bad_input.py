@@ -187,7 +187,7 @@ CLIENTS = {
     "random bytes": (b"\xff" + os.urandom(50), "a frame of"),
     "a frame over the maximum": (b"\x01\x00\x00\x01\x22", "a frame of 16,777,217 bytes"),
     "a broker's frames": (
-        encode_control(Notice(A0, 10**18, holds=True)),
+        encode_control(Notice(A0, "one", 10**18, holds=True)),
         "a client does not send frames of kind 21",
     ),
     "an unknown kind": (b"\x00\x00\x00\x01\xfe", "a client does not send frames of kind 254"),
@@ -375,7 +375,7 @@ def test_invalid_filter_arrives_as_it_was_raised():
         ([{"x": "y" * 65_536}, b"", "raw", 1, 1], "65536 characters"),
         ([{"x": 1}, "text", "raw", 1, 1], "the payload must be bytes"),
         ([{"x": 1}, b"", "somebody else", 1, 1], "in the name of 'somebody else'"),
-        ([{"x": 1}, bytes(9_000_000), "raw", 1, 1], "more than 8,388,608"),
+        ([{"x": 1}, bytes(1_100_000), "raw", 1, 1], "at most 4,096 notifications and 1,048,576"),
     ],
 )
 def test_invalid_notification_is_refused_with_its_whole_batch(notification: list, reason: str):
@@ -388,6 +388,17 @@ def test_invalid_notification_is_refused_with_its_whole_batch(notification: list
             error = answer.refusal.as_error()
             assert isinstance(error, InvalidNotification)
             assert reason in str(error)
+
+    with_witness(bad)
+
+
+def test_notification_that_is_too_long_is_refused():
+    async def bad(broker: LiveBroker) -> None:
+        async with raw_client(broker) as peer:
+            data = encode_publish(3, [encode([{"x": 1}, bytes(9_000_000), "raw", 1, 1])])
+            answer = await answer_to(peer, data)
+            assert answer.refusal is not None
+            assert "more than 8,388,608" in answer.refusal.message
 
     with_witness(bad)
 

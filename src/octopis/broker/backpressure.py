@@ -4,10 +4,14 @@ The broker whose queue it is says so to its neighbours by a notice, and they pas
 names its broker and carries a number that rises, so that it goes round the overlay once and old
 news never replaces newer. While it holds, its broker renews it; one that was not renewed for three
 times that long is forgotten, as its broker is gone or cannot be reached.
+
+A broker that starts again takes a new incarnation and counts from zero. No clock says which of two
+incarnations is the newer: the one that is heard of second is, and the other is dead from then on.
 """
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,27 +19,36 @@ from typing import Protocol
 from octopis.broker.settings import OverlayConfiguration
 from octopis.core.model import BrokerId
 from octopis.core.wire.control import Notice
+from octopis.errors import ProtocolError
 
 _RENEWALS_MISSED_MAX = 3
+_DEAD_MAX = 16
+"""Earlier incarnations of a broker that are remembered; what they said is under way no more."""
+
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _Heard:
+    incarnation: str
     number: int
     holds: bool
     at: float
+    dead: tuple[str, ...] = ()
+
+
+def new_incarnation() -> str:
+    """Return what no other start of a broker is called."""
+    return secrets.token_hex(8)
 
 
 class Notices:
-    """All brokers' notices, the own one among them. Time comes in as an argument.
+    """All brokers' notices, the own one among them. Time comes in as an argument."""
 
-    `first_number` must be above every number that this broker has used before a restart.
-    """
-
-    def __init__(self, broker: BrokerId, first_number: int, renewal_s: float) -> None:
+    def __init__(self, broker: BrokerId, renewal_s: float, incarnation: str = "") -> None:
         self._broker = broker
-        self._number = first_number
+        self._incarnation = incarnation or new_incarnation()
+        self._number = 0
         self._renewal_s = renewal_s
         self._heard: dict[BrokerId, _Heard] = {}
 
@@ -51,17 +64,40 @@ class Notices:
         renewed = known is not None and now - known.at < self._renewal_s
         if holds == did_hold and (renewed or not holds):
             return None
-        self._number += 1
-        self._heard[self._broker] = _Heard(self._number, holds, now)
-        return Notice(self._broker, self._number, holds)
+        return self._say(holds=holds, now=now)
 
-    def heard(self, notice: Notice, now: float) -> bool:
-        """Take a notice in, and say whether it is news that must be passed on."""
+    def heard(self, notice: Notice, now: float) -> Notice | None:
+        """Take a notice in, and return what must be passed on, if it is news.
+
+        What somebody says in the name of this broker, and it has not said itself, is answered by
+        a notice of a new incarnation: so nobody else can have the last word about it.
+        """
+        if notice.broker == self._broker:
+            if notice.incarnation == self._incarnation and notice.number <= self._number:
+                return None
+            known = self._heard.get(self._broker)
+            self._incarnation, self._number = new_incarnation(), 0
+            return self._say(holds=known is not None and known.holds, now=now)
         known = self._heard.get(notice.broker)
-        if notice.broker == self._broker or (known is not None and known.number >= notice.number):
-            return False
-        self._heard[notice.broker] = _Heard(notice.number, notice.holds, now)
-        return True
+        dead: tuple[str, ...] = ()
+        if known is not None:
+            if notice.incarnation == known.incarnation:
+                if notice.number <= known.number:
+                    return None
+                dead = known.dead
+            elif notice.incarnation in known.dead:
+                return None
+            else:
+                dead = (*known.dead, known.incarnation)[-_DEAD_MAX:]
+        self._heard[notice.broker] = _Heard(
+            notice.incarnation, notice.number, notice.holds, now, dead
+        )
+        return notice
+
+    def _say(self, *, holds: bool, now: float) -> Notice:
+        self._number += 1
+        self._heard[self._broker] = _Heard(self._incarnation, self._number, holds, now)
+        return Notice(self._broker, self._incarnation, self._number, holds)
 
     def expire(self, now: float) -> list[BrokerId]:
         """Forget notices that were not renewed, and return whose they were."""
@@ -77,7 +113,11 @@ class Notices:
 
     def holding(self) -> list[Notice]:
         """Return the notices that hold, for a neighbour whose link has come up."""
-        return [Notice(broker, self._heard[broker].number, holds=True) for broker in self.brokers]
+        return [
+            Notice(broker, heard.incarnation, heard.number, holds=True)
+            for broker, heard in self._heard.items()
+            if heard.holds
+        ]
 
 
 class NoticeOutput(Protocol):
@@ -95,7 +135,6 @@ class Backpressure:
         broker: BrokerId,
         overlay: OverlayConfiguration,
         links: Mapping[BrokerId, NoticeOutput],
-        first_number: int,
         changed: Callable[[], None],
     ) -> None:
         self._broker = broker
@@ -103,7 +142,7 @@ class Backpressure:
         self._links = links
         self._changed = changed
         self._loop = asyncio.get_running_loop()
-        self._notices = Notices(broker, first_number, overlay.limits.notice_renewal_s)
+        self._notices = Notices(broker, overlay.limits.notice_renewal_s)
         self.outputs: set[object] = set()
         """The own links and clients whose queues are past their high-water mark."""
 
@@ -119,9 +158,12 @@ class Backpressure:
         self.say()
 
     def heard(self, neighbour: BrokerId, notice: Notice) -> None:
-        """Take a neighbour's notice in, and pass news on."""
-        if notice.broker in self._known and self._notices.heard(notice, self._loop.time()):
-            self._pass_on(notice, neighbour)
+        """Take a neighbour's notice in, and pass news on. Raises ProtocolError."""
+        if notice.broker not in self._known:
+            raise ProtocolError(f"a notice is about {notice.broker}, which is not in this overlay")
+        news = self._notices.heard(notice, self._loop.time())
+        if news is not None:
+            self._pass_on(news, neighbour if news is notice else None)
             self._look()
 
     def tell(self, neighbour: BrokerId) -> None:

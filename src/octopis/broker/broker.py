@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Coroutine
 from socket import socket
 
-from octopis.broker.backpressure import Backpressure
+from octopis.broker.backpressure import Backpressure, new_incarnation
 from octopis.broker.connection import LogLimit
 from octopis.broker.effects import Effects
 from octopis.broker.handshake import Dialler, Reception, dials
@@ -88,6 +88,7 @@ class LiveBroker:
         self.overlay = overlay
         self.address = Address()
         self.warnings = LogLimit(_log)
+        self.incarnation = new_incarnation()
         self.started_at = time.time()
         self.recorder = recorder or Recorder()
         routing = overlay.routing
@@ -102,9 +103,7 @@ class LiveBroker:
         self.links: dict[BrokerId, NeighbourLink] = {}
         self.clients: dict[str, ClientSession] = {}
         self.effects = Effects(self.links, self.clients, self.recorder)
-        # Numbers of notices go on rising after a restart, as long as the machine's clock does.
-        number = time.time_ns() // 1000
-        self.backpressure = Backpressure(broker, overlay, self.links, number, self._wake)
+        self.backpressure = Backpressure(broker, overlay, self.links, self._wake)
         for neighbour in overlay.scot.neighbours(broker):
             self.links[neighbour] = NeighbourLink(self, neighbour)
         self.intake = Intake(

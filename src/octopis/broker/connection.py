@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket as sockets
+from collections.abc import Callable
 from typing import Protocol, cast
 
 from octopis.broker.settings import Limits
@@ -56,6 +57,22 @@ class Peer(Protocol):
         """The connection is gone."""
 
 
+class _Nobody:
+    """The Peer of a connection that is gone: so that neither holds the other in memory."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def frames_arrived(self, connection: "Connection", frames: list[Frame]) -> None:
+        """Nothing comes any more."""
+
+    def may_write(self, connection: "Connection") -> None:
+        """Nothing waits any more."""
+
+    def connection_lost(self, connection: "Connection", reason: str) -> None:
+        """It is lost already."""
+
+
 class Connection(asyncio.Protocol):
     """A connection that begins with a greeting and then belongs to a peer.
 
@@ -80,6 +97,7 @@ class Connection(asyncio.Protocol):
         """Whether nothing more will be taken in."""
 
         self._heard_at = self._pinged_at = self._loop.time()
+        self._is_proved = True
         self._asked_at: float | None = None  # since when a ping is without answer
         self.is_writable = False
         self.closed: asyncio.Future[None] = self._loop.create_future()
@@ -104,6 +122,7 @@ class Connection(asyncio.Protocol):
             frames = self._frames.receive_data(data)
             if frames:
                 self._heard_at = self._loop.time()
+                self._is_proved = True
                 self.peer.frames_arrived(self, frames)
         except ProtocolError as failure:
             self.fail(failure)
@@ -127,7 +146,9 @@ class Connection(asyncio.Protocol):
         self._reason, self.is_closing = reason, True
         if not self.closed.done():
             self.closed.set_result(None)
-        self.peer.connection_lost(self, reason)
+        peer, self.peer = self.peer, _Nobody(self.peer.name)
+        peer.connection_lost(self, reason)
+        self._frames.clear()
 
     # What peers call
 
@@ -167,11 +188,12 @@ class Connection(asyncio.Protocol):
             self.address,
             failure,
         )
-        if not self._greeted:
-            self.write(encode_refusal(Refusal.of(failure)))
-            self._end(str(failure))
-        else:
+        if self._greeted:
             self.close(str(failure))
+            return
+        if not self._greets:  # whoever has dialled does not refuse: it is not asked for anything
+            self.write(encode_refusal(Refusal.of(failure)))
+        self._end(str(failure))
 
     def close(self, reason: str) -> None:
         """Say goodbye and close the connection."""
@@ -198,6 +220,12 @@ class Connection(asyncio.Protocol):
             self._pinged_at = now
             self._asked_at = self._asked_at or now
             self.write(encode_control(Ping()))
+
+    def prove_alive(self, within_s: float, then: Callable[[bool], None]) -> None:
+        """Ask for a sign of life, and tell `then` whether one came in time."""
+        self._is_proved = False
+        self.write(encode_control(Ping()))
+        self._loop.call_later(within_s, lambda: then(self._is_proved and not self.is_closing))
 
     def _end(self, reason: str) -> None:
         if not self.is_closing:

@@ -84,6 +84,13 @@ class NeighbourLink:
         self._backpressure.tell(self.neighbour)
         self._effects.flush()
 
+    def cut(self, reason: str) -> None:
+        """Let go of a connection whose other end is gone, without waiting for it."""
+        connection = self.connection
+        if connection is not None:
+            connection.abort(reason)
+            self.connection_lost(connection, reason)
+
     def close(self, reason: str) -> None:
         """Say goodbye and close the connection, if there is one."""
         if self.connection is not None:

@@ -34,8 +34,8 @@ from octopis.core.wire.control import (
 from octopis.core.wire.frames import Frame, FrameKind, encode_items
 from octopis.core.wire.greeting import ClientHello
 from octopis.core.wire.link import Encoded
-from octopis.core.wire.published import Published
-from octopis.errors import OctopisError, ProtocolError
+from octopis.core.wire.published import PUBLISH_MAX, Published, count_notifications
+from octopis.errors import InvalidNotification, OctopisError, ProtocolError
 
 if TYPE_CHECKING:
     from octopis.broker.broker import LiveBroker
@@ -125,12 +125,20 @@ class ClientSession:
         self._replies = []
 
     def _take_publication(self, request: PublishRequest) -> None:
-        size = len(request.notifications)
+        size, count = len(request.notifications), count_notifications(request.notifications)
         window = self._limits.publish_window
         if self.publications and self.publications_bytes + size > window:
             raise ProtocolError(
                 f"more than {window:,} bytes of publications are under way without answer"
             )
+        if count > PUBLISH_MAX or (count > 1 and size > window):
+            reason = (
+                f"a request publishes at most {PUBLISH_MAX:,} notifications and {window:,} bytes, "
+                f"or a single longer one; not {count:,} of {size:,} bytes"
+            )
+            self.answer(request.request, InvalidNotification(reason))
+            self.pump()
+            return
         # A copy: the view would keep all that came with it in memory, for as long as it waits.
         self.publications.append(PublishRequest(request.request, bytes(request.notifications)))
         self.publications_bytes += size
@@ -145,9 +153,10 @@ class ClientSession:
                 f"{request.deliveries:,} deliveries cannot be consumed: "
                 f"{self._sent:,} were sent, {self._consumed:,} consumed before"
             )
-        self._consumed = request.deliveries
-        self._progress_at = self._loop.time()
-        self.pump()
+        if request.deliveries > self._consumed:  # saying the same again is no progress
+            self._consumed = request.deliveries
+            self._progress_at = self._loop.time()
+            self.pump()
 
     # What goes to the client
 
@@ -214,6 +223,9 @@ class ClientSession:
         self.undelivered += self.queue.clear() + len(self._fresh)
         self._fresh = []
         self._intake.leave(self, reason)
+        self.publications.clear()
+        self.changes.clear()
+        self.publications_bytes = 0
 
     def _overflow(self) -> None:
         if self._policy is not ClientPolicy.DROP_OLDEST:

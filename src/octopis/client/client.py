@@ -221,7 +221,7 @@ class Client:
 
     def consumed(self) -> None:
         """Tell the broker now and then how much has been consumed, so that it sends more."""
-        count = self._streams.to_report()
+        count = self._streams.to_report(asyncio.get_running_loop().time())
         if count is not None and self._connection is not None:
             self._connection.tell(encode_request(Consumed(count)))
 

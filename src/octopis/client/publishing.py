@@ -11,7 +11,7 @@ from octopis.client.connection import ClientConnection
 from octopis.core.model import BrokerId, Notification, Value
 from octopis.core.wire.client import encode_publish
 from octopis.core.wire.greeting import Welcome
-from octopis.core.wire.published import encode_published
+from octopis.core.wire.published import PUBLISH_MAX, encode_published
 from octopis.errors import ConnectionLost, InvalidNotification
 
 CHUNK_BYTES = 32 * 1024
@@ -55,7 +55,7 @@ class Publishing:
                 chunk.append(self._encoded(publication))
                 published += 1
                 size += len(chunk[-1])
-                if size >= CHUNK_BYTES:
+                if size >= CHUNK_BYTES or len(chunk) >= PUBLISH_MAX:
                     under_way.append(await self._send(chunk))
                     chunk, size = [], 0
                     while under_way and under_way[0].done() and not under_way[0].exception():

@@ -106,6 +106,11 @@ class FrameDecoder:
                 raise self._fault(length)
         return frames
 
+    def clear(self) -> None:
+        """Forget what has arrived of an unfinished frame: nothing more will come."""
+        self._rest = bytearray()
+        self._wanted = _SHORTEST
+
     def _fault(self, length: int) -> ProtocolError:
         if not length:
             return ProtocolError("an empty frame has no kind")
