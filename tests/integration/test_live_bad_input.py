@@ -47,7 +47,7 @@ from support.live import (
 SCOT = line(2, 2)
 A0, A1, B0, B1 = SCOT.brokers
 DIGEST = overlay_digest(SCOT)
-IMPATIENT = replace(LIMITS, hello_s=0.3, silence_s=0.6, keepalive_s=0.2)
+IMPATIENT = replace(LIMITS, hello_s=0.3, silence_s=0.6, keepalive_s=0.2, client_silence_s=0.6)
 
 
 def with_witness(

@@ -244,12 +244,17 @@ class LiveBroker:
 
     async def _ticks(self) -> None:
         while True:
+            slept_at = self._loop.time()
             await asyncio.sleep(_TICK_S)
             now = self._loop.time()
-            for link in self.links.values():
-                if link.connection is not None:
-                    link.connection.look_after(now)
-            for session in list(self.clients.values()):
+            links = [link.connection for link in self.links.values() if link.connection is not None]
+            sessions = list(self.clients.values())
+            if now - slept_at > 2 * _TICK_S:  # held up itself: what was said meanwhile is unread
+                for connection in [*links, *(session.connection for session in sessions)]:
+                    connection.wait_anew(now)
+            for connection in links:
+                connection.look_after(now)
+            for session in sessions:
                 session.look_after(now)
             self.backpressure.say()
             self.backpressure.expire()

@@ -97,6 +97,7 @@ class Connection(asyncio.Protocol):
         """Whether nothing more will be taken in."""
 
         self._heard_at = self._pinged_at = self._loop.time()
+        self._keepalive_s, self._silence_s = limits.keepalive_s, limits.silence_s
         self._is_proved = True
         self._asked_at: float | None = None  # since when a ping is without answer
         self.is_writable = False
@@ -165,9 +166,13 @@ class Connection(asyncio.Protocol):
         for option in (sockets.SO_SNDBUF, sockets.SO_RCVBUF):
             own.setsockopt(sockets.SOL_SOCKET, option, size)
 
-    def greeted(self, peer: Peer) -> None:
-        """Note that the greeting is over: from here on the connection belongs to `peer`."""
+    def greeted(self, peer: Peer, keepalive_s: float, silence_s: float) -> None:
+        """Note that the greeting is over: from here on the connection belongs to `peer`.
+
+        It is asked for a sign of life every `keepalive_s`, and has `silence_s` to give one.
+        """
         self.peer = peer
+        self._keepalive_s, self._silence_s = keepalive_s, silence_s
         self._greeted = True
         self._frames.frame_max = self._limits.frame_max
         if self._timer is not None:
@@ -212,14 +217,19 @@ class Connection(asyncio.Protocol):
             return
         if self._asked_at is not None and self._heard_at >= self._asked_at:
             self._asked_at = None
-        if self._asked_at is not None and now - self._asked_at > self._limits.silence_s:
+        if self._asked_at is not None and now - self._asked_at > self._silence_s:
             unfinished = self._frames.pending
             inside = f", {unfinished:,} bytes into a frame" if unfinished else ""
             self.fail(ProtocolError(f"nothing came for {now - self._heard_at:.0f} s{inside}"))
-        elif now - self._pinged_at >= self._limits.keepalive_s:
+        elif now - self._pinged_at >= self._keepalive_s:
             self._pinged_at = now
             self._asked_at = self._asked_at or now
             self.write(encode_control(Ping()))
+
+    def wait_anew(self, now: float) -> None:
+        """Let whoever was asked for a sign of life have all the time to give it from now on."""
+        if self._asked_at is not None:
+            self._asked_at = now
 
     def prove_alive(self, within_s: float, then: Callable[[bool], None]) -> None:
         """Ask for a sign of life, and tell `then` whether one came in time."""

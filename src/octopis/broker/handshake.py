@@ -85,7 +85,8 @@ class Reception:
         connection.write(encode_welcome(welcome))
         session = ClientSession(self._broker, hello, connection)
         self.connections.discard(connection)
-        connection.greeted(session)
+        silence_s = limits.client_silence_s
+        connection.greeted(session, silence_s / 4, silence_s)
         self._broker.intake.arrive(session)
 
     def _take_neighbour(self, connection: Connection, hello: BrokerHello) -> None:

@@ -48,6 +48,7 @@ class NeighbourLink:
         self._effects = broker.effects
         self._backpressure = broker.backpressure
         self._queue_log = broker.recorder.link_log(neighbour)
+        self._limits = overlay.limits
         self._policy = overlay.queues.policy
         self.queue = OutputQueue(overlay.queues, partial(self._backpressure.output_changed, self))
         self._loop = asyncio.get_running_loop()
@@ -74,7 +75,7 @@ class NeighbourLink:
         """Take a connection whose greeting is over, and bring the neighbour up to date."""
         assert self.connection is None, f"the link to {self.neighbour} is up already"
         _log.info("%s: the link to %s is up", self._broker.id, self.neighbour)
-        connection.greeted(self)
+        connection.greeted(self, self._limits.keepalive_s, self._limits.silence_s)
         connection.set_buffers(SYSTEM_BUFFER_BYTES)
         self.connection = connection
         self.reconnects += 1
