@@ -246,9 +246,11 @@ class InvalidFilter(InvalidInput):
 class InvalidSubscription(InvalidInput):
     """A subscription that cannot be made or ended as asked."""
 
-    def __init__(self, reason: str, subscription: str) -> None:
+    def __init__(self, reason: str, subscription: str, epoch: int | None = None) -> None:
         super().__init__(reason)
         self.subscription = subscription
+        self.epoch = epoch
+        """The number of its last move, where that is what stands against this one."""
 
 
 class NotOpen(InvalidInput):

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from octopis.broker.recorder import Recorder
 from octopis.core.model import BrokerId, Notification
-from octopis.core.routing import Deliver, Effect, Enqueue, Message, Reason
+from octopis.core.routing import Deliver, Effect, Enqueue, Lost, Message, Reason
 
 
 class Output(Protocol):
@@ -31,6 +31,9 @@ class ClientOutput(Output, Protocol):
 
     def deliver(self, notification: Notification, subscriptions: list[str]) -> None:
         """Put a notification on the queue, for these of the client's subscriptions."""
+
+    def lost(self, subscription: str) -> None:
+        """Say that a subscription is another connection's now."""
 
 
 class Effects:
@@ -58,6 +61,10 @@ class Effects:
                 link = self._links[effect.link]
                 link.enqueue(effect.messages, effect.reasons)
                 self._unsent[link] = None
+            elif isinstance(effect, Lost):
+                client = self._clients[effect.client]
+                client.lost(effect.subscription)
+                self._unsent[client] = None
             else:
                 self._recorder.stored(effect.subscription)
 

@@ -81,9 +81,13 @@ class Reception:
 
     def _take_client(self, connection: Connection, hello: ClientHello) -> None:
         limits = self._broker.overlay.limits
+        session = ClientSession(self._broker, hello, connection)
+        refusal = self._broker.intake.refusal(session)
+        if refusal is not None:
+            connection.fail(refusal)
+            return
         welcome = Welcome(self._broker.id, limits.frame_max, limits.publish_window)
         connection.write(encode_welcome(welcome))
-        session = ClientSession(self._broker, hello, connection)
         self.connections.discard(connection)
         silence_s = limits.client_silence_s
         connection.greeted(session, silence_s / 4, silence_s)

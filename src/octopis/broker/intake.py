@@ -26,6 +26,7 @@ from octopis.core.routing import Broker
 from octopis.core.wire.client import SubscribeRequest, UnsubscribeRequest
 from octopis.core.wire.published import Published, decode_checked
 from octopis.errors import (
+    ConnectionFailed,
     InvalidConfiguration,
     InvalidFilter,
     InvalidNotification,
@@ -116,10 +117,18 @@ class Intake:
         """How many clients have publications that wait."""
         return len(self._publishing)
 
+    def refusal(self, session: ClientSession) -> ConnectionFailed | None:
+        """Return why a client is not taken in, if it is not."""
+        older = self._clients.get(session.client)
+        if older is not None and older.owner != session.owner:
+            return ConnectionFailed(f"the name {session.client!r} is another client's here")
+        return None
+
     def arrive(self, session: ClientSession) -> None:
         """Take a client in. One of the same name is the same client, whose line was cut."""
         older = self._clients.get(session.client)
         if older is not None:
+            _log.warning("%s: %s has connected anew", self._core.id, session.name)
             older.connection.close("the client has connected anew")
             older.connection_lost(older.connection, "the client has connected anew")
         self._clients[session.client] = session
@@ -234,7 +243,12 @@ class Intake:
             raise InvalidSubscription(reason, request.id)
         filter_ = parse_filter(request.filter, request.dialect)
         effects = self._core.client_subscribes(
-            session.client, request.id, filter_, request.epoch, time.monotonic_ns()
+            session.client,
+            request.id,
+            filter_,
+            request.epoch,
+            time.monotonic_ns(),
+            owner=session.owner,
         )
         if request.id not in session.numbers:
             self._recorder.subscribed(session.client, request.id)

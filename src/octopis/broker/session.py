@@ -14,6 +14,7 @@ from octopis.core.model import Notification
 from octopis.core.wire.client import (
     AnswerItem,
     Consumed,
+    FromClient,
     PublishRequest,
     SubscribeRequest,
     UnsubscribeRequest,
@@ -21,6 +22,7 @@ from octopis.core.wire.client import (
     encode_answers,
     encode_delivery,
     encode_gap,
+    encode_lost,
 )
 from octopis.core.wire.control import (
     Goodbye,
@@ -32,7 +34,7 @@ from octopis.core.wire.control import (
     encode_control,
 )
 from octopis.core.wire.frames import Frame, FrameKind, encode_items
-from octopis.core.wire.greeting import ClientHello
+from octopis.core.wire.greeting import ClientHello, owner_of
 from octopis.core.wire.link import Encoded
 from octopis.core.wire.published import PUBLISH_MAX, Published, count_notifications
 from octopis.errors import InvalidNotification, OctopisError, ProtocolError
@@ -46,6 +48,7 @@ REQUESTS_MAX = 10_000
 _REPLIES_MAX = 100
 """The same for status and signs of life."""
 
+_OBSERVING = (StatusRequest, Ping, Pong, Goodbye)
 _log = logging.getLogger(__name__)
 
 
@@ -58,6 +61,8 @@ class ClientSession:
 
     def __init__(self, broker: "LiveBroker", hello: ClientHello, connection: Connection) -> None:
         self.client = hello.client
+        self.owner = owner_of(hello.secret)
+        self.is_observer = hello.observer
         self.name = f"client {hello.client}"
         self.connection = connection
         self.numbers: dict[str, int] = {}
@@ -94,7 +99,7 @@ class ClientSession:
     def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:  # noqa: ARG002
         """Take in what the client asks for."""
         for frame in frames:
-            request = decode_from_client(frame)
+            request = self._decode(frame)
             if isinstance(request, PublishRequest):
                 self._take_publication(request)
             elif isinstance(request, SubscribeRequest | UnsubscribeRequest):
@@ -111,6 +116,12 @@ class ClientSession:
                 _log.debug("%s says goodbye: %s", self.name, request.reason)
         if self.changes or self.publications:
             self._intake.add(self)
+
+    def _decode(self, frame: Frame) -> FromClient:
+        request = decode_from_client(frame)
+        if self.is_observer and not isinstance(request, _OBSERVING):
+            raise ProtocolError("an observer only asks for the status")
+        return request
 
     def _reply(self, reply: Pong | Status) -> None:
         """Answer at once, or as soon as the client reads again."""
@@ -170,6 +181,13 @@ class ClientSession:
             self._queue_log.queued(notification, subscriptions)
         numbers = list(map(self.numbers.__getitem__, subscriptions))
         self._fresh.append((FrameKind.DELIVER, encode_delivery(numbers, notification.encoded)))
+
+    def lost(self, subscription: str) -> None:
+        """Tell the client that a subscription has gone on to another broker."""
+        number = self.numbers.pop(subscription, None)
+        if number is not None:
+            reason = f"the subscription {subscription!r} has moved on to another broker"
+            self._replies.append(encode_lost(number, reason))
 
     def answer(self, request: int, error: OctopisError | None = None) -> None:
         """Answer a request; `pump` then lets it go."""

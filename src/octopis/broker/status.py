@@ -15,7 +15,8 @@ def status_of(broker: "LiveBroker") -> dict[str, object]:
     """Return everything that there is to see of a broker."""
     counters = asdict(broker.core.counters)
     cases = counters.pop("cases")
-    sessions, intake = broker.clients.values(), broker.intake
+    sessions = [each for each in broker.clients.values() if not each.is_observer]
+    intake = broker.intake
     return {
         "broker": broker.id.short,
         "algorithm": broker.overlay.routing.algorithm.value,

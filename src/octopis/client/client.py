@@ -26,6 +26,7 @@ from octopis.errors import (
     ConnectionLost,
     InvalidConfiguration,
     InvalidFilter,
+    InvalidSubscription,
     NotOpen,
     OctopisError,
 )
@@ -58,8 +59,12 @@ class Client:
         connect_s: float = 5.0,
         retry_s: float = 0.0,
         reconnect_s: float = 60.0,
+        secret: str | None = None,
+        observer: bool = False,
     ) -> None:
         self.id = client_id or f"client-{secrets.token_hex(8)}"
+        self._secret = secret or secrets.token_hex(16)
+        self._observer = observer
         self.broker: BrokerId | None = None
         """The broker that the client is connected to, once it is."""
 
@@ -197,15 +202,31 @@ class Client:
     async def _subscribe(self, stream: Notifications, connection: ClientConnection) -> None:
         names = list(stream.names.items())
         for start in range(0, len(names), _REQUESTS_AT_ONCE):
-            answers = [
-                connection.ask(
-                    _subscribe_frame(number, name, stream.subscriptions[name], self._moves)
-                )
-                for number, name in names[start : start + _REQUESTS_AT_ONCE]
-            ]
-            for found in await asyncio.gather(*answers, return_exceptions=True):
-                if isinstance(found, BaseException):
-                    raise found
+            part = names[start : start + _REQUESTS_AT_ONCE]
+            refused = await self._ask_for(part, stream, connection)
+            if refused:  # this client had them before, elsewhere: here it is now
+                last = max(refusal.epoch or 0 for refusal in refused.values())
+                self._moves = max(self._moves, last) + 1
+                for refusal in (await self._ask_for(list(refused), stream, connection)).values():
+                    raise refusal
+
+    async def _ask_for(
+        self, names: list[tuple[int, str]], stream: Notifications, connection: ClientConnection
+    ) -> dict[tuple[int, str], InvalidSubscription]:
+        """Subscribe; return what was refused because of a later move. Raises all other refusals."""
+        answers = [
+            connection.ask(_subscribe_frame(number, name, stream.subscriptions[name], self._moves))
+            for number, name in names
+        ]
+        refused = {}
+        for each, found in zip(
+            names, await asyncio.gather(*answers, return_exceptions=True), strict=True
+        ):
+            if isinstance(found, InvalidSubscription) and found.epoch is not None:
+                refused[each] = found
+            elif isinstance(found, BaseException):
+                raise found
+        return refused
 
     # What the connection and the streams tell
 
@@ -218,6 +239,10 @@ class Client:
         """Tell every stream that deliveries were dropped."""
         reason = f"the broker dropped {dropped:,} for this slow client"
         self._streams.tell_gap(Gap(reason, dropped))
+
+    def lost(self, number: int, reason: str) -> None:
+        """End the stream of a subscription that is another connection's now."""
+        self._streams.lose(number, reason)
 
     def consumed(self) -> None:
         """Tell the broker now and then how much has been consumed, so that it sends more."""
@@ -266,7 +291,8 @@ class Client:
     async def _connect(self) -> None:
         """Make a connection at the first address, or raise ConnectionFailed."""
         address = self._addresses[0]
-        hello = ClientHello(self.id, self._window, self._streams.start_connection())
+        backlog = self._streams.start_connection()
+        hello = ClientHello(self.id, self._window, backlog, self._secret, self._observer)
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._connect_s):
@@ -356,7 +382,8 @@ def connect(address: str, **options: Any) -> Client:
 
     `octopis://host:port`; several addresses, separated by commas, are tried in turn. Options
     are those of Client: `client_id`, `window`, `connect_s` (for each try), `retry_s` (how long to
-    wait for an overlay that is starting; not at all by default), `reconnect_s`.
+    wait for an overlay that is starting; not at all by default), `reconnect_s`, and `secret`: a
+    client with the `client_id` and the secret of an earlier one takes over its subscriptions.
     """
     return Client(address, **options)
 

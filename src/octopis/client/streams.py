@@ -15,7 +15,7 @@ import msgspec
 
 from octopis.core.model import Value
 from octopis.core.wire.client import Delivery
-from octopis.errors import NotOpen, OctopisError
+from octopis.errors import InvalidSubscription, NotOpen, OctopisError
 
 if TYPE_CHECKING:
     from octopis.core.filters import Filter
@@ -262,6 +262,12 @@ class Streams:
         """Tell every stream of a gap: what is missing may have been for any."""
         for stream in self._streams:
             stream.push([(self._arrived, gap)])
+
+    def lose(self, number: int, reason: str) -> None:
+        """End the stream that a subscription belongs to: it is another connection's now."""
+        stream = self._by_number.get(number)
+        if stream is not None:
+            stream.end(InvalidSubscription(reason, stream.names[number]))
 
     def end(self, failure: OctopisError | None) -> None:
         """Let nothing more come on any stream, because of `failure` if it was not wanted."""

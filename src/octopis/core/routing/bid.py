@@ -57,7 +57,9 @@ class _Host:
 
     def state(self) -> tuple[int, int, int]:
         # A host that was restarted numbers anew, so numbers alone may agree by chance.
-        texts = sorted(f"{s.id}\0{s.epoch}\0{s.filter}" for s in self.subscriptions.values())
+        texts = sorted(
+            f"{s.id}\0{s.epoch}\0{s.owner}\0{s.filter}" for s in self.subscriptions.values()
+        )
         contents = "\0\0".join(texts).encode(errors="surrogatepass")
         return self.generation, self.sequence, crc32(contents)
 

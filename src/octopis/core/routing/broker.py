@@ -30,6 +30,9 @@ from octopis.core.routing.table import IndexFactory, RoutingTable
 from octopis.core.topology import SCOT, LinkKind
 from octopis.errors import InvalidSubscription
 
+EPOCH_JUMP_MAX = 1_000_000
+"""A move's number is at most so much above the last: else an id could be locked for ever."""
+
 
 class Broker:
     """One broker of a SCOT, under one routing algorithm."""
@@ -103,13 +106,15 @@ class Broker:
             return self.batch_max
         return len(messages)
 
-    def client_subscribes(
+    def client_subscribes(  # noqa: PLR0913 - who asks for what, and when
         self,
         client: str,
         subscription: str,
         filter_: Filter,
         epoch: int | None = None,
         now_ns: int = 0,
+        *,
+        owner: str = "",
     ) -> list[Effect]:
         """Subscribe a client; asking again for the same under one id changes nothing.
 
@@ -117,26 +122,34 @@ class Broker:
         subscription follows it here. Only the client knows the order of its moves: where it may
         move again before all brokers have heard of the last move, or to a broker that was
         restarted, it must number them by a rising `epoch`. Without one, the broker takes the
-        number after the last that it has heard of. Raises InvalidSubscription.
+        number after the last that it has heard of. Only its `owner` moves a subscription. Raises
+        InvalidSubscription.
         """
         known = self._table.get(subscription)
+        if known is not None and known.subscription.owner != owner:
+            reason = f"the subscription {subscription!r} is another's"
+            raise InvalidSubscription(reason, subscription)
         if known is not None and known.subscription.filter != filter_:
             reason = f"the subscription {subscription!r} asks for something else already"
             raise InvalidSubscription(reason, subscription)
-        owner = self._clients.owner(subscription)
-        if owner is not None and owner != client:
+        holder = self._clients.owner(subscription)
+        if holder is not None and holder != client:
             reason = f"the subscription {subscription!r} is another's"
             raise InvalidSubscription(reason, subscription)
         newest = -1 if known is None else known.subscription.epoch
         if epoch is None:
-            epoch = newest + (owner is None)
-        if owner is None and known is not None and epoch <= newest:
+            epoch = newest + (holder is None)
+        if holder is None and known is not None and epoch <= newest:
             reason = f"the subscription {subscription!r} has moved on to {known.host}"
+            raise InvalidSubscription(reason, subscription, newest)
+        if epoch > newest + EPOCH_JUMP_MAX:
+            reason = f"the move {epoch} of {subscription!r} cannot follow the move {newest}"
             raise InvalidSubscription(reason, subscription)
         if epoch > newest:
-            if owner is None:
+            if holder is None:
                 self._clients.hold(client, subscription)
-            self._subscriptions.subscribe(Subscription(subscription, filter_, epoch), now_ns)
+            asked = Subscription(subscription, filter_, epoch, owner)
+            self._subscriptions.subscribe(asked, now_ns)
         return self._outbox.take()
 
     def client_unsubscribes(self, client: str, subscription: str, now_ns: int = 0) -> list[Effect]:

@@ -48,12 +48,14 @@ class Subscription(msgspec.Struct, frozen=True):
     """A filter under an id that is unique in the overlay.
 
     `epoch` rises when the subscriber moves to another broker, so that old news about where it
-    was never replaces newer news.
+    was never replaces newer news. `owner` is what only its client can prove to be: nobody else
+    moves it.
     """
 
     id: str
     filter: Filter
     epoch: int = 0
+    owner: str = ""
 
 
 class Subscribe(msgspec.Struct, frozen=True):
@@ -156,4 +158,11 @@ class Stored(msgspec.Struct, frozen=True):
     host: BrokerId
 
 
-Effect = Enqueue | Deliver | Stored
+class Lost(msgspec.Struct, frozen=True):
+    """Tell a client that its subscription has gone on to another broker."""
+
+    client: str
+    subscription: str
+
+
+Effect = Enqueue | Deliver | Stored | Lost

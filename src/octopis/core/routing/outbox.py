@@ -9,6 +9,7 @@ from octopis.core.routing.messages import (
     Deliver,
     Effect,
     Enqueue,
+    Lost,
     Message,
     NotificationMessage,
     Reason,
@@ -120,13 +121,19 @@ class LocalClients:
         self._owners[subscription] = client
         self._subscriptions.setdefault(client, {})[subscription] = None
 
-    def release(self, subscription: str) -> None:
-        """Forget a subscription."""
+    def release(self, subscription: str) -> str:
+        """Forget a subscription, and return whose it was."""
         client = self._owners.pop(subscription)
         held = self._subscriptions[client]
         del held[subscription]
         if not held:
             del self._subscriptions[client]
+        return client
+
+    def lose(self, subscription: str) -> None:
+        """Forget a subscription that has moved to another broker, and have its client told."""
+        client = self.release(subscription)
+        self._outbox.add(Lost(client, subscription))
 
     def deliver(self, batch: Sequence[NotificationMessage], matches: list[list[str]]) -> None:
         """Deliver each notification once to every client with a matching subscription."""

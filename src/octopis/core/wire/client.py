@@ -81,9 +81,18 @@ class GapNotice(msgspec.Struct, frozen=True):
     dropped: int
 
 
+class LostNotice(msgspec.Struct, frozen=True):
+    """The subscription with this number is another connection's now; no more comes of it."""
+
+    number: int
+    reason: str
+
+
 ClientControl = Ping | Pong | Goodbye | StatusRequest
 FromClient = SubscribeRequest | UnsubscribeRequest | PublishRequest | Consumed | ClientControl
-ToClient = list[AnswerItem] | list[Delivery] | GapNotice | Ping | Pong | Goodbye | Status
+ToClient = (
+    list[AnswerItem] | list[Delivery] | GapNotice | LostNotice | Ping | Pong | Goodbye | Status
+)
 
 _subscribe = BodyDecoder[SubscribeRequest](SubscribeRequest, "a subscribe request")
 _unsubscribe = BodyDecoder[UnsubscribeRequest](UnsubscribeRequest, "an unsubscribe request")
@@ -91,6 +100,7 @@ _consumed = BodyDecoder[Consumed](Consumed, "a count of deliveries")
 _answers = BodyDecoder[list[AnswerItem]](list[AnswerItem], "an answer")
 _deliveries = BodyDecoder[list[Delivery]](list[Delivery], "a batch of deliveries")
 _gap = BodyDecoder[GapNotice](GapNotice, "a gap notice")
+_lost = BodyDecoder[LostNotice](LostNotice, "a notice of a lost subscription")
 
 
 def encode_request(request: SubscribeRequest | UnsubscribeRequest | Consumed) -> bytes:
@@ -126,6 +136,11 @@ def encode_gap(dropped: int) -> bytes:
     return encode_frame(FrameKind.GAP, encode(GapNotice(dropped)))
 
 
+def encode_lost(number: int, reason: str) -> bytes:
+    """Return the frame that tells of a lost subscription."""
+    return encode_frame(FrameKind.LOST, encode(LostNotice(number, reason)))
+
+
 def decode_from_client(frame: Frame) -> FromClient:
     """Return what a client asks for, or raise ProtocolError."""
     kind, body = frame
@@ -154,6 +169,8 @@ def decode_to_client(frame: Frame) -> ToClient:
         return _answers.decode(body)
     if kind == FrameKind.GAP:
         return _gap.decode(body)
+    if kind == FrameKind.LOST:
+        return _lost.decode(body)
     control = decode_control(frame)
     if not isinstance(control, Ping | Pong | Goodbye | Status):
         raise ProtocolError(f"a broker does not send frames of kind {kind} to a client")

@@ -49,6 +49,7 @@ class FrameKind(IntEnum):
     ANSWERS = 36
     DELIVER = 37
     GAP = 38
+    LOST = 45
 
     STATUS_REQUEST = 48
     STATUS = 49

@@ -4,9 +4,10 @@ Tables that are larger than a frame are cut into parts, which the other side put
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId, ClusterBitVector
@@ -28,10 +29,15 @@ PART_BYTES = 256 * 1024
 """A part of a table is at least so long, unless it is the last; so no part fills a frame."""
 
 
+_Number = Annotated[int, Meta(ge=0, le=2**62)]
+"""What counts moves, generations and changes: room for all that can happen, and to add one."""
+
+
 class _Subscription(msgspec.Struct, frozen=True, array_like=True):
-    id: str
+    id: Annotated[str, Meta(min_length=1, max_length=255)]
     filter: str
-    epoch: int
+    epoch: _Number
+    owner: Annotated[str, Meta(max_length=64)] = ""
 
 
 class _Subscribe(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -46,19 +52,19 @@ class _Unsubscribe(msgspec.Struct, frozen=True, array_like=True, tag=2):
 
 class _Flooded(msgspec.Struct, frozen=True, array_like=True, tag=3):
     host: BrokerId
-    generation: int
-    sequence: int
+    generation: _Number
+    sequence: _Number
     added: _Subscription | None
     removed: str | None
 
 
 class _Hello(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    known: list[tuple[BrokerId, int, int, int]]
+    known: list[tuple[BrokerId, _Number, _Number, _Number]]
 
 
 class _Refresh(msgspec.Struct, frozen=True, array_like=True, tag=5):
     host: BrokerId
-    generation: int
+    generation: _Number
 
 
 class _SnapshotPart(msgspec.Struct, frozen=True, array_like=True):
@@ -69,8 +75,8 @@ class _SnapshotPart(msgspec.Struct, frozen=True, array_like=True):
 class _HostStatePart(msgspec.Struct, frozen=True, array_like=True):
     last: bool
     host: BrokerId
-    generation: int
-    sequence: int
+    generation: _Number
+    sequence: _Number
     subscriptions: list[_Subscription]
 
 
@@ -174,7 +180,9 @@ def _parts(items: Sequence[_Item]) -> Iterator[tuple[bool, list[_Item]]]:
 
 
 def _out(subscription: Subscription) -> _Subscription:
-    return _Subscription(subscription.id, str(subscription.filter), subscription.epoch)
+    return _Subscription(
+        subscription.id, str(subscription.filter), subscription.epoch, subscription.owner
+    )
 
 
 def _in(subscription: _Subscription) -> Subscription:
@@ -184,7 +192,7 @@ def _in(subscription: _Subscription) -> Subscription:
         raise ProtocolError(
             f"the filter of subscription {subscription.id!r} cannot be read: {failure}"
         ) from failure
-    return Subscription(subscription.id, filter_, subscription.epoch)
+    return Subscription(subscription.id, filter_, subscription.epoch, subscription.owner)
 
 
 def _subscribe_out(message: Subscribe) -> _Subscribe:
