@@ -6,15 +6,15 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+from octopis.broker.checks import LinkChecks
 from octopis.broker.connection import WRITE_BYTES, Connection
 from octopis.broker.queue import OutputQueue, Shaper
 from octopis.broker.settings import LinkPolicy
 from octopis.core.model import BrokerId
-from octopis.core.routing import Message, NotificationMessage, Reason
+from octopis.core.routing import Message, Reason
 from octopis.core.wire.control import Goodbye, Notice, Ping, Pong, encode_control
 from octopis.core.wire.frames import Frame, FrameKind
 from octopis.core.wire.link import LinkDecoder, encode_message, frames_of
-from octopis.errors import ProtocolError
 
 if TYPE_CHECKING:
     from octopis.broker.broker import LiveBroker
@@ -57,7 +57,7 @@ class NeighbourLink:
         self._timer: asyncio.TimerHandle | None = None
         self._decoder = LinkDecoder()
         self._goodbye: str | None = None
-        self._other_clusters = (1 << len(overlay.scot.clusters)) - 1 & ~(1 << broker.id.cluster)
+        self._checks = LinkChecks(broker.core, overlay.scot, neighbour)
 
     @property
     def is_up(self) -> bool:
@@ -131,7 +131,7 @@ class NeighbourLink:
             said = self._decoder.decode(frame)
             if isinstance(said, list):
                 if frame.kind != FrameKind.NOTIFICATIONS:
-                    self._check(said)
+                    self._checks.check(said)
                 messages += said
             elif isinstance(said, Ping):
                 connection.write(encode_control(Pong()))
@@ -153,19 +153,6 @@ class NeighbourLink:
             self._effects.flush()
         if not self._broker.start_up.is_over:
             self._broker.start_up.look()
-
-    def _check(self, messages: list[Message]) -> None:
-        """Refuse what the core must never see, whoever claims to be the neighbour."""
-        overlay = self._broker.overlay
-        for message in messages:
-            if not self._core.speaks(message):
-                algorithm = overlay.routing.algorithm
-                raise ProtocolError(f"{type(message).__name__} is not spoken under {algorithm}")
-            if isinstance(message, NotificationMessage):
-                if message.cbv_p & ~self._other_clusters:
-                    raise ProtocolError(f"{message.cbv_p} names clusters that cannot be pending")
-                if message.bids >> len(overlay.scot.brokers):
-                    raise ProtocolError("a notification is for brokers that are not there")
 
     # What goes
 

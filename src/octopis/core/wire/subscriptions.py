@@ -33,6 +33,10 @@ _Number = Annotated[int, Meta(ge=0, le=2**62)]
 """What counts moves, generations and changes: room for all that can happen, and to add one."""
 
 
+TABLE_MAX = 1_000_000
+"""How many subscriptions a neighbour may tell of before it comes to an end."""
+
+
 class _Subscription(msgspec.Struct, frozen=True, array_like=True):
     id: Annotated[str, Meta(min_length=1, max_length=255)]
     filter: str
@@ -150,6 +154,7 @@ class Assembler:
     def snapshot(self, body: bytes | memoryview) -> TableSnapshot | None:
         """Take a part in, and return the TableSnapshot when it was the last."""
         part = _snapshot_part.decode(body)
+        _check_size(len(self._subscribes) + len(part.subscriptions))
         self._subscribes += map(_subscribe_in, part.subscriptions)
         if not part.last:
             return None
@@ -159,11 +164,17 @@ class Assembler:
     def host_state(self, body: bytes | memoryview) -> HostState | None:
         """Take a part in, and return the HostState when it was the last."""
         part = _host_state_part.decode(body)
+        _check_size(len(self._subscriptions) + len(part.subscriptions))
         self._subscriptions += map(_in, part.subscriptions)
         if not part.last:
             return None
         whole, self._subscriptions = tuple(self._subscriptions), []
         return HostState(part.host, part.generation, part.sequence, whole)
+
+
+def _check_size(subscriptions: int) -> None:
+    if subscriptions > TABLE_MAX:
+        raise ProtocolError(f"a table has at most {TABLE_MAX:,} subscriptions")
 
 
 def _parts(items: Sequence[_Item]) -> Iterator[tuple[bool, list[_Item]]]:
