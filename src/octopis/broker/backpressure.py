@@ -1,5 +1,7 @@
 """Backpressure: publications wait everywhere while a queue anywhere is past its high-water mark.
 
+And changes of subscriptions wait while too many changes of tables wait for a link anywhere.
+
 The broker whose queue it is says so to its neighbours by a notice, and they pass it on. A notice
 names its broker and carries a number that rises, so that it goes round the overlay once and old
 news never replaces newer. While it holds, its broker renews it; one that was not renewed for three
@@ -33,6 +35,7 @@ class _Heard:
     incarnation: str
     number: int
     holds: bool
+    changes: bool
     at: float
     dead: tuple[str, ...] = ()
 
@@ -57,14 +60,19 @@ class Notices:
         """The brokers whose notices hold."""
         return [broker for broker, heard in self._heard.items() if heard.holds]
 
-    def own(self, *, holds: bool, now: float) -> Notice | None:
+    @property
+    def changes(self) -> list[BrokerId]:
+        """The brokers at which too many changes of tables wait."""
+        return [broker for broker, heard in self._heard.items() if heard.changes]
+
+    def own(self, *, holds: bool, changes: bool = False, now: float) -> Notice | None:
         """Say whether the own queues are past their mark; return the notice to send, if any."""
         known = self._heard.get(self._broker)
-        did_hold = known is not None and known.holds
+        said = (False, False) if known is None else (known.holds, known.changes)
         renewed = known is not None and now - known.at < self._renewal_s
-        if holds == did_hold and (renewed or not holds):
+        if (holds, changes) == said and (renewed or not (holds or changes)):
             return None
-        return self._say(holds=holds, now=now)
+        return self._say(holds=holds, changes=changes, now=now)
 
     def heard(self, notice: Notice, now: float) -> Notice | None:
         """Take a notice in, and return what must be passed on, if it is news.
@@ -77,7 +85,9 @@ class Notices:
                 return None
             known = self._heard.get(self._broker)
             self._incarnation, self._number = new_incarnation(), 0
-            return self._say(holds=known is not None and known.holds, now=now)
+            if known is None:
+                return self._say(holds=False, changes=False, now=now)
+            return self._say(holds=known.holds, changes=known.changes, now=now)
         known = self._heard.get(notice.broker)
         dead: tuple[str, ...] = ()
         if known is not None:
@@ -90,14 +100,14 @@ class Notices:
             else:
                 dead = (*known.dead, known.incarnation)[-_DEAD_MAX:]
         self._heard[notice.broker] = _Heard(
-            notice.incarnation, notice.number, notice.holds, now, dead
+            notice.incarnation, notice.number, notice.holds, notice.changes, now, dead
         )
         return notice
 
-    def _say(self, *, holds: bool, now: float) -> Notice:
+    def _say(self, *, holds: bool, changes: bool, now: float) -> Notice:
         self._number += 1
-        self._heard[self._broker] = _Heard(self._incarnation, self._number, holds, now)
-        return Notice(self._broker, self._incarnation, self._number, holds)
+        self._heard[self._broker] = _Heard(self._incarnation, self._number, holds, changes, now)
+        return Notice(self._broker, self._incarnation, self._number, holds, changes)
 
     def expire(self, now: float) -> list[BrokerId]:
         """Forget notices that were not renewed, and return whose they were."""
@@ -105,18 +115,18 @@ class Notices:
         gone = [
             broker
             for broker, heard in self._heard.items()
-            if heard.holds and broker != self._broker and now - heard.at > limit
+            if (heard.holds or heard.changes) and broker != self._broker and now - heard.at > limit
         ]
         for broker in gone:
-            self._heard[broker].holds = False
+            self._heard[broker].holds = self._heard[broker].changes = False
         return gone
 
     def holding(self) -> list[Notice]:
         """Return the notices that hold, for a neighbour whose link has come up."""
         return [
-            Notice(broker, heard.incarnation, heard.number, holds=True)
+            Notice(broker, heard.incarnation, heard.number, heard.holds, heard.changes)
             for broker, heard in self._heard.items()
-            if heard.holds
+            if heard.holds or heard.changes
         ]
 
 
@@ -146,8 +156,14 @@ class Backpressure:
         self.outputs: set[object] = set()
         """The own links and clients whose queues are past their high-water mark."""
 
+        self.change_outputs: set[object] = set()
+        """The own links for which too many changes of tables wait."""
+
         self.brokers: list[BrokerId] = []
         """The brokers whose notices hold, as far as is known here: publications wait for them."""
+
+        self.change_brokers: list[BrokerId] = []
+        """The brokers at which too many changes wait: changes of subscriptions wait for them."""
 
     def output_changed(self, output: object, begins: bool) -> None:
         """Note that an own queue has passed its high-water mark, or come back."""
@@ -155,6 +171,14 @@ class Backpressure:
             self.outputs.add(output)
         else:
             self.outputs.discard(output)
+        self.say()
+
+    def changes_changed(self, output: object, begins: bool) -> None:
+        """Note that too many changes wait for an own link, or no more."""
+        if begins:
+            self.change_outputs.add(output)
+        else:
+            self.change_outputs.discard(output)
         self.say()
 
     def heard(self, neighbour: BrokerId, notice: Notice) -> None:
@@ -173,7 +197,9 @@ class Backpressure:
 
     def say(self) -> None:
         """Say to all when the own backpressure begins, goes on or ends."""
-        notice = self._notices.own(holds=bool(self.outputs), now=self._loop.time())
+        notice = self._notices.own(
+            holds=bool(self.outputs), changes=bool(self.change_outputs), now=self._loop.time()
+        )
         if notice is not None:
             self._pass_on(notice, None)
             self._look()
@@ -186,6 +212,7 @@ class Backpressure:
 
     def _look(self) -> None:
         self.brokers = self._notices.brokers
+        self.change_brokers = self._notices.changes
         self._changed()
 
     def _pass_on(self, notice: Notice, sender: BrokerId | None) -> None:

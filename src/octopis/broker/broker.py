@@ -111,7 +111,6 @@ class LiveBroker:
             self.effects,
             self.backpressure,
             self.recorder,
-            links=self.links,
             clients=self.clients,
             bytes_max=overlay.limits.frame_max // 2,
         )
@@ -180,7 +179,7 @@ class LiveBroker:
     @property
     def queued(self) -> int:
         """How many messages wait in queues; one at least for a link that holds some back."""
-        links = sum(max(len(link.queue), link.is_busy) for link in self.links.values())
+        links = sum(max(link.waiting, link.is_busy) for link in self.links.values())
         return links + sum(len(session.queue) for session in self.clients.values())
 
     # Stop

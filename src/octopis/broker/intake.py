@@ -1,27 +1,24 @@
 """Where clients come in, and where their requests wait for their turn.
 
 Nothing is taken in before the broker has heard of its neighbours, or once it stops. Publications
-also wait while there is backpressure anywhere in the overlay; changes of subscriptions while a
-queue of this broker is full. A turn of the event loop takes one batch from all clients that have
-something waiting, one request of each after the other; so no client can shut others out, and all
-that the turn brought is matched together.
+also wait while there is backpressure anywhere in the overlay; changes of subscriptions while too
+many of them wait for a link anywhere. A turn of the event loop takes one batch from all clients
+that have something waiting, one request of each after the other; so no client can shut others out,
+and all that the turn brought is matched together.
 """
 
 import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
 
 from msgspec import Struct
 
 from octopis.broker.backpressure import Backpressure
 from octopis.broker.effects import Effects
-from octopis.broker.link import NeighbourLink
 from octopis.broker.recorder import Recorder
 from octopis.broker.session import ClientSession
 from octopis.core.filters import parse_filter
-from octopis.core.model import BrokerId
 from octopis.core.routing import Broker
 from octopis.core.wire.client import SubscribeRequest, UnsubscribeRequest
 from octopis.core.wire.published import Published, decode_checked
@@ -59,7 +56,6 @@ class Intake:
         backpressure: Backpressure,
         recorder: Recorder,
         *,
-        links: Mapping[BrokerId, NeighbourLink],
         clients: dict[str, ClientSession],
         bytes_max: int,
     ) -> None:
@@ -67,7 +63,6 @@ class Intake:
         self._effects = effects
         self._backpressure = backpressure
         self._recorder = recorder
-        self._links = links
         self._clients = clients
         self._batch_max = min(BATCH_MAX, core.batch_max)
         self._bytes_max = bytes_max
@@ -103,7 +98,7 @@ class Intake:
     @property
     def may_change(self) -> bool:
         """Whether changes of subscriptions may be taken in now."""
-        return self.is_open and not any(link.queue.is_full for link in self._links.values())
+        return self.is_open and not self._backpressure.change_brokers
 
     def wake(self) -> None:
         """Take a turn soon, if anything may be done."""

@@ -6,15 +6,16 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+from octopis.broker.changes import WaitingChanges
 from octopis.broker.checks import LinkChecks
 from octopis.broker.connection import WRITE_BYTES, Connection
 from octopis.broker.queue import OutputQueue, Shaper
 from octopis.broker.settings import LinkPolicy
 from octopis.core.model import BrokerId
-from octopis.core.routing import Message, Reason
+from octopis.core.routing import Message, NotificationMessage, Reason
 from octopis.core.wire.control import Goodbye, Notice, Ping, Pong, encode_control
 from octopis.core.wire.frames import Frame, FrameKind
-from octopis.core.wire.link import LinkDecoder, encode_message, frames_of
+from octopis.core.wire.link import LinkDecoder, encode_notification, frames_of
 
 if TYPE_CHECKING:
     from octopis.broker.broker import LiveBroker
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 SYSTEM_BUFFER_BYTES = 256 * 1024
 """What the system may hold of a link, unseen by the link status table, in each direction."""
 
+_NOTIFICATIONS_ALONE = {NotificationMessage}
 _log = logging.getLogger(__name__)
 
 
@@ -51,6 +53,13 @@ class NeighbourLink:
         self._limits = overlay.limits
         self._policy = overlay.queues.policy
         self.queue = OutputQueue(overlay.queues, partial(self._backpressure.output_changed, self))
+        """Notifications that wait."""
+
+        self.changes = WaitingChanges(
+            overlay.queues.high_water, partial(self._backpressure.changes_changed, self)
+        )
+        """Changes of tables that wait; they go first."""
+
         self._loop = asyncio.get_running_loop()
         shape = overlay.shapes.get((broker.id, neighbour))
         self._shaper = None if shape is None else Shaper(shape, self._loop.time())
@@ -67,7 +76,12 @@ class NeighbourLink:
     @property
     def is_busy(self) -> bool:
         """Whether anything waits or is held back on its way."""
-        return bool(self.queue) or (self._shaper is not None and self._shaper.is_carrying)
+        return self.waiting > 0 or (self._shaper is not None and self._shaper.is_carrying)
+
+    @property
+    def waiting(self) -> int:
+        """How many messages wait."""
+        return len(self.queue) + len(self.changes)
 
     # Up and down
 
@@ -106,6 +120,7 @@ class NeighbourLink:
         if self._shaper is not None:
             self._shaper.clear()
         lost = self.queue.clear()
+        self.changes.clear()
         self.lost += lost
         thrown = f", {lost:,} notifications are lost with it" if lost else ""
         is_expected = self._goodbye is not None and not lost
@@ -158,12 +173,33 @@ class NeighbourLink:
 
     def enqueue(self, messages: list[Message], reasons: list[Reason]) -> None:
         """Put messages on the queue; `pump` then lets them go."""
+        if set(map(type, messages)) != _NOTIFICATIONS_ALONE:
+            messages, reasons = self._enqueue_changes(messages, reasons)
         if self._queue_log is not None:
             self._queue_log.enqueued(messages, reasons, time.time_ns())
         queue = self.queue
-        queue.put([encode_message(message) for message in messages])
+        queue.put([encode_notification(message) for message in messages])  # type: ignore[arg-type]
         if queue.has_backpressure and queue.is_over_bound:
             self._overflow()
+
+    def _enqueue_changes(
+        self, messages: list[Message], reasons: list[Reason]
+    ) -> tuple[list[Message], list[Reason]]:
+        """Let changes wait where they do, and return the notifications."""
+        rest: tuple[list[Message], list[Reason]] = [], []
+        gone = 0
+        for message, reason in zip(messages, reasons, strict=True):
+            if isinstance(message, NotificationMessage):
+                rest[0].append(message)
+                rest[1].append(reason)
+                continue
+            key, obsolete = self.changes.put(message)
+            gone += obsolete
+            if self._queue_log is not None:
+                self._queue_log.change(key, message, reason, obsolete, time.time_ns())
+        if gone:  # they are off the queue, and went nowhere
+            self._core.messages_dropped(self.neighbour, gone, time.monotonic_ns())
+        return rest
 
     def control(self, message: Ping | Pong | Goodbye | Notice) -> None:
         """Send a control message past the queue."""
@@ -172,13 +208,13 @@ class NeighbourLink:
 
     def pump(self) -> None:
         """Let messages go from the queue to the socket, as far as both allow."""
-        connection, waiting = self.connection, self.queue.messages
+        connection = self.connection
         if connection is None:
             return
         if self._shaper is not None:
             self._pump_shaped(connection, self._shaper)
         else:
-            while waiting and connection.is_writable:
+            while (self.queue.messages or len(self.changes)) and connection.is_writable:
                 connection.write(self._take(WRITE_BYTES))
 
     def may_write(self, connection: Connection) -> None:  # noqa: ARG002 - Peer's interface
@@ -186,21 +222,26 @@ class NeighbourLink:
         self.pump()
 
     def _take(self, bytes_max: float) -> bytes:
-        batch = self.queue.take(bytes_max)
-        if self._queue_log is not None:
-            self._queue_log.left(len(batch), time.time_ns())
+        if len(self.changes):
+            batch = self.changes.take(bytes_max)
+            if self._queue_log is not None:
+                self._queue_log.changes_left(len(batch), time.time_ns())
+        else:
+            batch = self.queue.take(bytes_max)
+            if self._queue_log is not None:
+                self._queue_log.left(len(batch), time.time_ns())
         self._core.messages_left(self.neighbour, len(batch), time.monotonic_ns())
         return b"".join(frames_of(batch))
 
     def _pump_shaped(self, connection: Connection, shaper: Shaper) -> None:
-        now, waiting = self._loop.time(), self.queue.messages
-        while waiting and connection.is_writable and (budget := shaper.budget(now)) > 0:
+        now = self._loop.time()
+        while self.waiting and connection.is_writable and (budget := shaper.budget(now)) > 0:
             shaper.send(self._take(min(budget, WRITE_BYTES)), now)
         for data in shaper.arrived(now):
             connection.write(data)
         if self._timer is not None:
             self._timer.cancel()
-        again = shaper.next_event(now, waiting=bool(waiting))
+        again = shaper.next_event(now, waiting=self.waiting > 0)
         self._timer = None if again is None else self._loop.call_at(again, self.pump)
 
     def _overflow(self) -> None:

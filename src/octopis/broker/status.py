@@ -46,7 +46,7 @@ def _link(broker: "LiveBroker", link: NeighbourLink) -> dict[str, object]:
         "kind": broker.overlay.scot.link_kind(broker.id, link.neighbour).value,
         "up": link.is_up,
         "queue_length": status.queue_length,
-        "queue_bytes": link.queue.bytes,
+        "queue_bytes": link.queue.bytes + link.changes.bytes,
         "q_in": status.q_in,
         "q_out": status.q_out,
         "congestion_element": round(status.congestion_element, 3),

@@ -58,6 +58,8 @@ class Goodbye(msgspec.Struct, frozen=True):
 class Notice(msgspec.Struct, frozen=True):
     """A broker's queues are past their high-water mark (`holds`), or no longer so.
 
+    `changes` says the same of the changes of tables that wait there.
+
     `number` rises with every notice of that broker since it has started as `incarnation`, so that
     old news never replaces newer.
     """
@@ -66,6 +68,7 @@ class Notice(msgspec.Struct, frozen=True):
     incarnation: Incarnation
     number: Annotated[int, Meta(ge=0, le=2**62)]
     holds: bool
+    changes: bool = False
 
 
 class StatusRequest(msgspec.Struct, frozen=True):
