@@ -16,6 +16,7 @@ from octopis.broker.effects import Effects
 from octopis.broker.handshake import Dialler, Reception, dials
 from octopis.broker.intake import Intake
 from octopis.broker.link import NeighbourLink
+from octopis.broker.memory import Memory
 from octopis.broker.recorder import Recorder
 from octopis.broker.session import ClientSession
 from octopis.broker.settings import OverlayConfiguration
@@ -100,6 +101,7 @@ class LiveBroker:
             window_ms=routing.window_ms,
             links_up=False,
         )
+        self.memory = Memory(overlay.limits.client_bytes)
         self.links: dict[BrokerId, NeighbourLink] = {}
         self.clients: dict[str, ClientSession] = {}
         self.effects = Effects(self.links, self.clients, self.recorder)
@@ -112,7 +114,7 @@ class LiveBroker:
             self.backpressure,
             self.recorder,
             clients=self.clients,
-            bytes_max=overlay.limits.frame_max // 2,
+            limits=overlay.limits,
         )
         self.start_up = StartUp(self.core, overlay.limits.sync_s, self.intake.open)
         self.ready = self.start_up.ready

@@ -6,6 +6,7 @@ import socket as sockets
 from collections.abc import Callable
 from typing import Protocol, cast
 
+from octopis.broker.memory import Memory
 from octopis.broker.settings import Limits
 from octopis.core.wire.control import Goodbye, Ping, Refusal, encode_control
 from octopis.core.wire.frames import Frame, FrameDecoder
@@ -14,6 +15,9 @@ from octopis.errors import OctopisError, ProtocolError
 
 WRITE_BYTES = 64 * 1024
 """So much is handed to the socket at once; the rest stays in our queues, where it is seen."""
+
+_SMALL_BYTES = 64 * 1024
+"""Unfinished frames below this are not worth counting."""
 
 _CLOSE_S = 1.0
 """How long a peer has to take the last bytes."""
@@ -93,6 +97,10 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._reason = ""
         self._greeted = False
+        self._is_holding = False
+        self.memory: Memory | None = None
+        """Where to say how much is held for it; None where nobody counts."""
+
         self.is_closing = False
         """Whether nothing more will be taken in."""
 
@@ -121,12 +129,25 @@ class Connection(asyncio.Protocol):
             return
         try:
             frames = self._frames.receive_data(data)
+            self._hold(self._frames.pending)
             if frames:
                 self._heard_at = self._loop.time()
                 self._is_proved = True
                 self.peer.frames_arrived(self, frames)
         except ProtocolError as failure:
             self.fail(failure)
+
+    def _hold(self, size: int) -> None:
+        """Say how much of an unfinished frame is held, where that is worth saying."""
+        if self.memory is not None and (size > _SMALL_BYTES or self._is_holding):
+            self._is_holding = size > _SMALL_BYTES
+            self.memory.hold(self, size if self._is_holding else 0)
+
+    def send_away(self, reason: str) -> None:
+        """Close the connection: too much is held for it."""
+        self._is_holding = False
+        self._frames.clear()
+        self.fail(ProtocolError(reason))
 
     def pause_writing(self) -> None:
         """Let the peer write no more: the socket's buffer is full."""
@@ -150,6 +171,7 @@ class Connection(asyncio.Protocol):
         peer, self.peer = self.peer, _Nobody(self.peer.name)
         peer.connection_lost(self, reason)
         self._frames.clear()
+        self._hold(0)
 
     # What peers call
 

@@ -89,6 +89,7 @@ class Reception:
         welcome = Welcome(self._broker.id, limits.frame_max, limits.publish_window)
         connection.write(encode_welcome(welcome))
         self.connections.discard(connection)
+        connection.memory = self._broker.memory
         silence_s = limits.client_silence_s
         connection.greeted(session, silence_s / 4, silence_s)
         self._broker.intake.arrive(session)

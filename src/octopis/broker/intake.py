@@ -10,7 +10,7 @@ and all that the turn brought is matched together.
 import asyncio
 import logging
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 
 from msgspec import Struct
 
@@ -18,7 +18,9 @@ from octopis.broker.backpressure import Backpressure
 from octopis.broker.effects import Effects
 from octopis.broker.recorder import Recorder
 from octopis.broker.session import ClientSession
-from octopis.core.filters import parse_filter
+from octopis.broker.settings import Limits
+from octopis.core.filters import Filter, parse_filter
+from octopis.core.filters.tree import terms_of
 from octopis.core.routing import Broker
 from octopis.core.wire.client import SubscribeRequest, UnsubscribeRequest
 from octopis.core.wire.published import Published, decode_checked
@@ -44,6 +46,7 @@ class _Publication(Struct):
     request: int
     notifications: list[Published]
     taken: int = 0
+    unsent: int = 0
 
 
 class Intake:
@@ -57,7 +60,7 @@ class Intake:
         recorder: Recorder,
         *,
         clients: dict[str, ClientSession],
-        bytes_max: int,
+        limits: Limits,
     ) -> None:
         self._core = core
         self._effects = effects
@@ -65,7 +68,9 @@ class Intake:
         self._recorder = recorder
         self._clients = clients
         self._batch_max = min(BATCH_MAX, core.batch_max)
-        self._bytes_max = bytes_max
+        self._bytes_max = limits.frame_max // 2
+        self._limits = limits
+        self._hosts: Counter[str] = Counter()
         self._loop = asyncio.get_running_loop()
         self._changing: OrderedDict[ClientSession, None] = OrderedDict()
         self._publishing: OrderedDict[ClientSession, None] = OrderedDict()
@@ -117,6 +122,9 @@ class Intake:
         older = self._clients.get(session.client)
         if older is not None and older.owner != session.owner:
             return ConnectionFailed(f"the name {session.client!r} is another client's here")
+        most = self._limits.clients_per_host
+        if older is None and self._hosts[session.host] >= most:
+            return ConnectionFailed(f"there are {most:,} clients of {session.host} here already")
         return None
 
     def arrive(self, session: ClientSession) -> None:
@@ -127,6 +135,7 @@ class Intake:
             older.connection.close("the client has connected anew")
             older.connection_lost(older.connection, "the client has connected anew")
         self._clients[session.client] = session
+        self._hosts[session.host] += 1
         _log.debug("%s: %s is here", self._core.id, session.name)
 
     def leave(self, session: ClientSession, reason: str) -> None:
@@ -134,6 +143,9 @@ class Intake:
         if self._clients.get(session.client) is not session:
             return
         del self._clients[session.client]
+        self._hosts[session.host] -= 1
+        if not self._hosts[session.host]:
+            del self._hosts[session.host]
         self._effects.forget(session)
         self._changing.pop(session, None)
         self._publishing.pop(session, None)
@@ -172,7 +184,8 @@ class Intake:
     def _publish(self) -> None:
         """Route one batch of what all clients have waiting, and answer what is whole."""
         batch: list[Published] = []
-        done: list[tuple[ClientSession, int]] = []
+        done: list[tuple[ClientSession, _Publication]] = []
+        is_whole = self._core.is_whole
         while self._publishing and len(batch) < self._batch_max:
             session, _ = self._publishing.popitem(last=False)
             publication = self._begun.get(session) or self._begin(session)
@@ -181,19 +194,28 @@ class Intake:
                 part = publication.notifications[start : start + self._batch_max - len(batch)]
                 publication.taken += len(part)
                 batch += part
+                if not is_whole:  # by itself, to know whose copies go nowhere
+                    publication.unsent += self._route(part)
                 if publication.taken == len(publication.notifications):
                     del self._begun[session]
                     session.finish_publication()
-                    done.append((session, publication.request))
+                    done.append((session, publication))
             if session.publications:
                 self._publishing[session] = None
-        if batch:
-            self.published += len(batch)
-            self._recorder.published(batch)
-            self._effects.carry_out(self._core.client_publishes(batch, time.monotonic_ns()))
-        for session, request in done:
-            session.answer(request)
+        if batch and is_whole:
+            self._route(batch)
+        unheard = 0 if is_whole else len(self._core.unheard)
+        for session, publication in done:
+            session.answer(publication.request, None, publication.unsent, unheard)
             self._effects.add(session)
+
+    def _route(self, batch: list[Published]) -> int:
+        """Route notifications, and return how many copies could not be sent."""
+        before = self._core.counters.unsent
+        self.published += len(batch)
+        self._recorder.published(batch)
+        self._effects.carry_out(self._core.client_publishes(batch, time.monotonic_ns()))
+        return self._core.counters.unsent - before
 
     def _begin(self, session: ClientSession) -> _Publication | None:
         """Return the publication of a client whose turn it is; what makes no sense is refused."""
@@ -237,6 +259,7 @@ class Intake:
             reason = f"the subscription {request.id!r} has another number already"
             raise InvalidSubscription(reason, request.id)
         filter_ = parse_filter(request.filter, request.dialect)
+        terms = self._terms(session, request.id, filter_)
         effects = self._core.client_subscribes(
             session.client,
             request.id,
@@ -247,11 +270,24 @@ class Intake:
         )
         if request.id not in session.numbers:
             self._recorder.subscribed(session.client, request.id)
-        session.numbers[request.id] = request.number
+        session.note(request.id, request.number, terms)
         self._effects.carry_out(effects)
 
+    def _terms(self, session: ClientSession, subscription: str, filter_: Filter) -> int:
+        """Return how many terms a filter has. Raises InvalidSubscription past a client's share."""
+        terms, limits = terms_of(filter_.tree), self._limits
+        if subscription in session.terms:
+            return terms
+        if len(session.terms) >= limits.subscriptions_per_client:
+            most = f"{limits.subscriptions_per_client:,} subscriptions"
+        elif session.terms_total + terms > limits.terms_per_client:
+            most = f"{limits.terms_per_client:,} terms in all its filters"
+        else:
+            return terms
+        raise InvalidSubscription(f"a client has at most {most} here", subscription)
+
     def _unsubscribe(self, session: ClientSession, request: UnsubscribeRequest) -> None:
-        session.numbers.pop(request.id, None)  # also where the subscription has moved away
+        session.forget(request.id)  # also where the subscription has moved away
         self._effects.carry_out(
             self._core.client_unsubscribes(session.client, request.id, time.monotonic_ns())
         )

@@ -48,6 +48,9 @@ REQUESTS_MAX = 10_000
 _REPLIES_MAX = 100
 """The same for status and signs of life."""
 
+_SMALL_BYTES = 64 * 1024
+"""What is held for a client below this is not worth counting."""
+
 _OBSERVING = (StatusRequest, Ping, Pong, Goodbye)
 _log = logging.getLogger(__name__)
 
@@ -62,6 +65,7 @@ class ClientSession:
     def __init__(self, broker: "LiveBroker", hello: ClientHello, connection: Connection) -> None:
         self.client = hello.client
         self.owner = owner_of(hello.secret)
+        self.host = connection.address.rpartition(":")[0]
         self.is_observer = hello.observer
         self.name = f"client {hello.client}"
         self.connection = connection
@@ -74,6 +78,11 @@ class ClientSession:
         self.delivered = 0
         self.dropped = 0
         self.undelivered = 0
+        self.terms: dict[str, int] = {}
+        """How many terms the filters of its subscriptions have, by their ids."""
+
+        self.terms_total = 0
+        self._is_holding = False
         self._broker = broker
         self._intake = broker.intake
         self._queue_log = broker.recorder.client_log()
@@ -153,10 +162,24 @@ class ClientSession:
         # A copy: the view would keep all that came with it in memory, for as long as it waits.
         self.publications.append(PublishRequest(request.request, bytes(request.notifications)))
         self.publications_bytes += size
+        self._hold()
 
     def finish_publication(self) -> None:
         """Forget the oldest publication: it is on its way, or refused."""
         self.publications_bytes -= len(self.publications.popleft().notifications)
+        self._hold()
+
+    def _hold(self) -> None:
+        """Say how much is held for the client, where that is worth saying."""
+        size = self.queue.bytes + self.publications_bytes
+        if size > _SMALL_BYTES or self._is_holding:
+            self._is_holding = size > _SMALL_BYTES
+            self._broker.memory.hold(self, size if self._is_holding else 0)
+
+    def send_away(self, reason: str) -> None:
+        """Close the connection: too much is held for the client."""
+        self._is_holding = False
+        self.connection.fail(ProtocolError(reason))
 
     def _take_consumed(self, request: Consumed) -> None:
         if not self._consumed <= request.deliveries <= self._sent:
@@ -182,16 +205,30 @@ class ClientSession:
         numbers = list(map(self.numbers.__getitem__, subscriptions))
         self._fresh.append((FrameKind.DELIVER, encode_delivery(numbers, notification.encoded)))
 
+    def note(self, subscription: str, number: int, terms: int) -> None:
+        """Note a subscription: its number, and how many terms its filter has."""
+        self.forget(subscription)
+        self.numbers[subscription], self.terms[subscription] = number, terms
+        self.terms_total += terms
+
+    def forget(self, subscription: str) -> int | None:
+        """Forget a subscription, and return its number if there is one."""
+        self.terms_total -= self.terms.pop(subscription, 0)
+        return self.numbers.pop(subscription, None)
+
     def lost(self, subscription: str) -> None:
         """Tell the client that a subscription has gone on to another broker."""
-        number = self.numbers.pop(subscription, None)
+        number = self.forget(subscription)
         if number is not None:
             reason = f"the subscription {subscription!r} has moved on to another broker"
             self._replies.append(encode_lost(number, reason))
 
-    def answer(self, request: int, error: OctopisError | None = None) -> None:
+    def answer(
+        self, request: int, error: OctopisError | None = None, unsent: int = 0, unheard: int = 0
+    ) -> None:
         """Answer a request; `pump` then lets it go."""
-        self._answers.append(AnswerItem(request, None if error is None else Refusal.of(error)))
+        refusal = None if error is None else Refusal.of(error)
+        self._answers.append(AnswerItem(request, refusal, unsent, unheard))
         if len(self._answers) > REQUESTS_MAX and not self.connection.is_closing:
             self.connection.fail(ProtocolError("the client does not read its answers"))
 
@@ -221,6 +258,8 @@ class ClientSession:
             if self._queue_log is not None:
                 self._queue_log.left(len(batch))
             connection.write(encode_items(FrameKind.DELIVER, list(map(itemgetter(1), batch))))
+        if queue.bytes or self._is_holding:
+            self._hold()
 
     def look_after(self, now: float) -> None:
         """Let publishers not wait for ever for a client that consumes nothing."""
@@ -244,6 +283,7 @@ class ClientSession:
         self.publications.clear()
         self.changes.clear()
         self.publications_bytes = 0
+        self._hold()
 
     def _overflow(self) -> None:
         if self._policy is not ClientPolicy.DROP_OLDEST:

@@ -110,6 +110,18 @@ class Limits(Struct, frozen=True):
     publish_window: Annotated[
         _Size, Meta(description="bytes of publications that a client may have without an answer")
     ] = 2**20
+    subscriptions_per_client: Annotated[
+        _Size, Meta(description="subscriptions that a client may have")
+    ] = 10_000
+    terms_per_client: Annotated[
+        _Size, Meta(description="terms that the filters of a client may have in all")
+    ] = 100_000
+    clients_per_host: Annotated[
+        _Size, Meta(description="clients that may be connected from one address")
+    ] = 4_000
+    client_bytes: Annotated[
+        _Size, Meta(description="bytes that a broker holds for all its clients together")
+    ] = 2**30
     hello_s: Annotated[_Time, Meta(description="a greeting must be over by then")] = 5.0
     keepalive_s: Annotated[
         _Time, Meta(description="neighbours are asked for a sign of life so often")

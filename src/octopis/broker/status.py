@@ -21,6 +21,7 @@ def status_of(broker: "LiveBroker") -> dict[str, object]:
         "broker": broker.id.short,
         "algorithm": broker.overlay.routing.algorithm.value,
         "ready": broker.start_up.is_over,
+        "unheard": [each.short for each in broker.core.unheard],
         "uptime_s": round(time.time() - broker.started_at, 3),
         "subscriptions": len(broker.core.table),
         "published": intake.published,

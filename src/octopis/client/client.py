@@ -137,6 +137,11 @@ class Client:
         """
         await self._publishing.publish(attributes, payload, intended_ns)
 
+    @property
+    def unsent(self) -> int:
+        """How many copies of its publications went nowhere so far: links of the host were down."""
+        return self._publishing.unsent
+
     async def publish_many(self, publications: Iterable[Publication]) -> int:
         """Publish many, and return how many.
 

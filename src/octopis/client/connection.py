@@ -128,7 +128,7 @@ class ClientConnection(asyncio.Protocol):
                 for item in said:
                     assert isinstance(item, AnswerItem)
                     error = None if item.refusal is None else item.refusal.as_error()
-                    self._answer(item.request, None, error)
+                    self._answer(item.request, item, error)
         elif isinstance(said, GapNotice):
             self._receiver.gap(said.dropped)
         elif isinstance(said, LostNotice):

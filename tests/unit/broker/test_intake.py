@@ -4,7 +4,9 @@ from typing import Any
 
 from octopis.broker.intake import BATCH_MAX, CHANGES_MAX, Intake
 from octopis.broker.recorder import Recorder
+from octopis.broker.settings import Limits
 from octopis.core.routing import Effect
+from octopis.core.routing.outbox import Counters
 from octopis.core.wire.client import PublishRequest, UnsubscribeRequest
 from octopis.core.wire.published import Published, encode_published
 from octopis.errors import InvalidNotification
@@ -22,6 +24,8 @@ class Home:
         self.batches: list[list[Published]] = []
         self.changes: list[str] = []
         self.left: list[str] = []
+        self.is_whole = True
+        self.counters = Counters()
         self.stops_after: int | None = None
 
     # As the routing core
@@ -67,7 +71,7 @@ class Session:
 
     def __init__(self, client: str) -> None:
         self.client = self.name = client
-        self.numbers: dict[str, int] = {}
+        self.host = "127.0.0.1"
         self.undelivered = self.dropped = 0
         self.is_to_be_flushed = False
         self.changes: deque[UnsubscribeRequest] = deque()
@@ -86,8 +90,13 @@ class Session:
         self.publications.append(PublishRequest(request, body))
         self.publications_bytes += len(body)
 
-    def answer(self, request: int, error: object = None) -> None:
+    def answer(self, request: int, error: object = None, unsent: int = 0, unheard: int = 0) -> None:
+        assert not unsent
+        assert not unheard
         self.answers.append((request, error))
+
+    def forget(self, subscription: str) -> None:
+        """The intake says so before it asks the core."""
 
     def finish_publication(self) -> None:
         self.publications_bytes -= len(self.publications.popleft().notifications)
@@ -103,7 +112,7 @@ def with_intake(work, batch_max: int = BATCH_MAX) -> None:
         home = Home(batch_max)
         clients: dict[str, Session] = {}
         made: Any = Intake
-        intake = made(home, home, home, Recorder(), clients=clients, bytes_max=1_000)
+        intake = made(home, home, home, Recorder(), clients=clients, limits=Limits(frame_max=2_000))
         intake.open()
         await work(intake, home)
 

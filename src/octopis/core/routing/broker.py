@@ -92,6 +92,13 @@ class Broker:
         """
         return sorted(self._subscriptions.unheard)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all links are up and all neighbours heard: nothing is known to be missing."""
+        return not self._subscriptions.unheard and all(
+            status.is_up for status in self.link_status.values()
+        )
+
     def speaks(self, message: Message) -> bool:
         """Tell whether brokers say such a message to each other under this algorithm."""
         return isinstance(message, (NotificationMessage, *self._subscriptions.speaks))

@@ -29,6 +29,11 @@ class Counters:
     lost_without_route: int = 0
     cases: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def unsent(self) -> int:
+        """How many copies could not be sent, as the way to where they were for is not there."""
+        return self.lost_on_down_links + self.lost_without_route
+
     def count_case(self, name: str) -> None:
         """Count a case of dynamic routing."""
         self.cases[name] = self.cases.get(name, 0) + 1

@@ -62,10 +62,16 @@ class Consumed(msgspec.Struct, frozen=True):
 
 
 class AnswerItem(msgspec.Struct, frozen=True, array_like=True):
-    """How a request went."""
+    """How a request went.
+
+    Of publications, `unsent` copies could not go where they were for, as links are down; and the
+    broker has not heard of `unheard` neighbours since it has started, and may lack subscriptions.
+    """
 
     request: int
     refusal: Refusal | None = None
+    unsent: int = 0
+    unheard: int = 0
 
 
 class Delivery(msgspec.Struct, frozen=True, array_like=True, gc=False):
