@@ -51,6 +51,7 @@ from support.wire_strategies import (
     counts,
     messages,
     notifications,
+    numbers,
     published,
     texts,
 )
@@ -96,7 +97,9 @@ controls = st.one_of(
     st.just(Ping()),
     st.just(Pong()),
     st.builds(Goodbye, texts),
-    st.builds(Notice, broker_ids, counts, st.booleans()),
+    st.builds(
+        Notice, broker_ids, texts.filter(bool), numbers, st.booleans(), changes=st.booleans()
+    ),
     st.builds(StatusRequest, counts),
     st.builds(Status, counts, st.dictionaries(texts, texts | st.integers(-9, 9) | st.none())),
 )

@@ -51,7 +51,8 @@ def published(*fields):
 notifications = st.builds(
     published, attributes, st.binary(max_size=50), texts, counts, st.integers(-(2**63), 2**63 - 1)
 )
-subscriptions = st.builds(Subscription, texts, filters, counts)
+numbers = st.integers(0, 2**62)
+subscriptions = st.builds(Subscription, texts.filter(bool), filters, numbers, texts)
 subscribes = st.builds(Subscribe, subscriptions, bit_vectors, broker_ids)
 routed = st.builds(
     NotificationMessage, notifications, bit_vectors, st.integers(0, 2**200)
@@ -60,11 +61,11 @@ messages = st.one_of(
     routed,
     subscribes,
     st.builds(Unsubscribe, texts),
-    st.lists(subscribes, max_size=5).map(lambda found: TableSnapshot(tuple(found))),
-    st.builds(Flooded, broker_ids, counts, counts, subscriptions | st.none(), texts | st.none()),
+    st.builds(TableSnapshot, st.lists(subscribes, max_size=5).map(tuple), st.booleans()),
+    st.builds(Flooded, broker_ids, numbers, numbers, subscriptions | st.none(), texts | st.none()),
     st.builds(
-        HostState, broker_ids, counts, counts, st.lists(subscriptions, max_size=5).map(tuple)
+        HostState, broker_ids, numbers, numbers, st.lists(subscriptions, max_size=5).map(tuple)
     ),
-    st.dictionaries(broker_ids, st.tuples(counts, counts, counts), max_size=5).map(HostVersions),
-    st.builds(Refresh, broker_ids, counts),
+    st.dictionaries(broker_ids, st.tuples(numbers, numbers, numbers), max_size=5).map(HostVersions),
+    st.builds(Refresh, broker_ids, numbers),
 )

@@ -14,6 +14,7 @@ from itertools import count
 from octopis.core.routing import Message
 from octopis.core.routing.messages import Subscribe, TableSnapshot, Unsubscribe
 from octopis.core.wire.link import Encoded, encode_message
+from octopis.core.wire.subscriptions import snapshot_parts
 
 Key = str | int
 """What a change is about: a subscription's id; or a number, where nothing takes its place."""
@@ -28,13 +29,10 @@ class WaitingChanges:
     def __init__(self, mark: int, changed: Callable[[bool], None] = lambda _: None) -> None:
         self._mark = mark
         self._changed = changed
-        self._waiting: OrderedDict[Key, Encoded] = OrderedDict()
+        self._waiting: OrderedDict[Key, Message] = OrderedDict()
         self._ends: set[Key] = set()
         self._told: set[Key] = set()
         self._numbers = count()
-        self.bytes = 0
-        """How many bytes wait."""
-
         self.is_past_mark = False
 
     def __len__(self) -> int:
@@ -57,51 +55,50 @@ class WaitingChanges:
             key = next(self._numbers)
             if isinstance(message, TableSnapshot):
                 self._told.update(each.subscription.id for each in message.subscriptions)
-        obsolete = 0
-        earlier = self._waiting.get(key)
-        if earlier is not None:
-            self.bytes -= len(earlier[1])
-            obsolete = 1
-        encoded = encode_message(message)
-        self._waiting[key] = encoded  # in the earlier one's place, if there is one
-        self.bytes += len(encoded[1])
+                *first, message = snapshot_parts(message)
+                for part in first:
+                    self._waiting[key] = part
+                    key = next(self._numbers)
+        obsolete = int(key in self._waiting)
+        self._waiting[key] = message  # in the earlier one's place, if there is one
         self._look()
         return key, obsolete
 
-    def take(self, bytes_max: float) -> list[Encoded]:
-        """Remove and return changes of at most so many bytes in all, but at least one."""
+    def take(self, bytes_max: float) -> tuple[list[Encoded], int]:
+        """Remove and return changes of at most so many bytes in all, but at least one.
+
+        With them, how many messages that were: a snapshot in parts is one, with its last part.
+        """
         taken: list[Encoded] = []
-        size = 0
+        size = messages = 0
         while self._waiting:
-            key, encoded = self._waiting.popitem(last=False)
+            key, message = self._waiting.popitem(last=False)
+            encoded = encode_message(message)
             if size + len(encoded[1]) > bytes_max and taken:
-                self._waiting[key] = encoded
+                self._waiting[key] = message
                 self._waiting.move_to_end(key, last=False)
                 break
             size += len(encoded[1])
             taken.append(encoded)
+            messages += not isinstance(message, TableSnapshot) or message.last
             if key in self._ends:
                 self._ends.discard(key)
                 self._told.discard(key)
             elif isinstance(key, str):
                 self._told.add(key)
-        self.bytes -= size
         self._look()
-        return taken
+        return taken, messages
 
     def clear(self) -> None:
         """Forget everything: the link is down, and the neighbour begins anew."""
         self._waiting.clear()
         self._ends.clear()
         self._told.clear()
-        self.bytes = 0
         self._look()
 
     def _forget(self, key: Key) -> int:
-        earlier = self._waiting.pop(key, None)
-        if earlier is None:
+        if self._waiting.pop(key, None) is None:
             return 0
-        self.bytes -= len(earlier[1])
         self._look()
         return 1
 

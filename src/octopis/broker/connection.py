@@ -98,6 +98,7 @@ class Connection(asyncio.Protocol):
         self._reason = ""
         self._greeted = False
         self._is_holding = False
+        self._is_paused = False
         self.memory: Memory | None = None
         """Where to say how much is held for it; None where nobody counts."""
 
@@ -204,6 +205,16 @@ class Connection(asyncio.Protocol):
         """Send bytes; whoever has much to send looks at `is_writable` before."""
         if self._transport is not None and not self.is_closing:
             self._transport.write(data)
+
+    def pause_reading(self, *, on: bool) -> None:
+        """Read no more for now, or read again."""
+        if self._transport is None or self.is_closing or on == self._is_paused:
+            return
+        self._is_paused = on
+        if on:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
 
     def fail(self, failure: OctopisError) -> None:
         """Close the connection because of what the other side did, and say so in the log."""

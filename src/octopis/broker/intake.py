@@ -34,8 +34,8 @@ from octopis.errors import (
 )
 
 BATCH_MAX = 256
-CHANGES_MAX = 32
-"""Requests of one turn, so that parsing many filters leaves time for others."""
+CHANGES_S = 0.01
+"""How long changes of one turn may take, so that reading many filters leaves time for others."""
 
 _log = logging.getLogger(__name__)
 
@@ -236,9 +236,8 @@ class Intake:
 
     def _change(self) -> None:
         """Subscribe and unsubscribe, one request of each client after the other."""
-        for _ in range(CHANGES_MAX):
-            if not self._changing or not self.may_change:
-                break
+        deadline = time.monotonic() + CHANGES_S
+        while self._changing and self.may_change and time.monotonic() < deadline:
             session, _ = self._changing.popitem(last=False)
             request = session.changes.popleft()
             try:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,17 @@ from octopis.core.routing import Message, NotificationMessage, Reason
 from octopis.core.wire.control import Goodbye, Notice, Ping, Pong, encode_control
 from octopis.core.wire.frames import Frame, FrameKind
 from octopis.core.wire.link import LinkDecoder, encode_notification, frames_of
+from octopis.errors import ProtocolError
 
 if TYPE_CHECKING:
     from octopis.broker.broker import LiveBroker
 
 SYSTEM_BUFFER_BYTES = 256 * 1024
 """What the system may hold of a link, unseen by the link status table, in each direction."""
+
+_SLOW_KINDS = (FrameKind.CHANGES, FrameKind.SNAPSHOT, FrameKind.HOST_STATE)
+_SLICE_S = 0.01
+"""Reading filters and putting them into the index may take long; others wait so long at most."""
 
 _NOTIFICATIONS_ALONE = {NotificationMessage}
 _log = logging.getLogger(__name__)
@@ -65,6 +71,7 @@ class NeighbourLink:
         self._shaper = None if shape is None else Shaper(shape, self._loop.time())
         self._timer: asyncio.TimerHandle | None = None
         self._decoder = LinkDecoder()
+        self._inbox: deque[Frame] = deque()
         self._goodbye: str | None = None
         self._checks = LinkChecks(broker.core, overlay.scot, neighbour)
 
@@ -94,6 +101,7 @@ class NeighbourLink:
         self.connection = connection
         self.reconnects += 1
         self._decoder = LinkDecoder()
+        self._inbox.clear()
         self._goodbye = None
         self._effects.carry_out(self._core.link_up(self.neighbour, time.monotonic_ns()))
         self._backpressure.tell(self.neighbour)
@@ -140,7 +148,33 @@ class NeighbourLink:
     # What comes
 
     def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:
-        """Take in what the neighbour says."""
+        """Take in what the neighbour says: changes of tables in slices, as they take long."""
+        if self._inbox or any(frame.kind in _SLOW_KINDS for frame in frames):
+            is_waiting = bool(self._inbox)
+            self._inbox += frames
+            if not is_waiting:
+                self._take_slice(connection)
+        else:
+            self._take_frames(connection, frames)
+
+    def _take_slice(self, connection: Connection) -> None:
+        """Take in frames for a while, and the others in the next turn of the event loop."""
+        if connection is not self.connection:
+            return
+        deadline = time.monotonic() + _SLICE_S
+        try:
+            while self._inbox:
+                self._take_frames(connection, [self._inbox.popleft()])
+                if time.monotonic() > deadline:
+                    break
+        except ProtocolError as failure:
+            self._inbox.clear()
+            connection.fail(failure)
+        if self._inbox:
+            self._loop.call_soon(self._take_slice, connection)
+        connection.pause_reading(on=bool(self._inbox))
+
+    def _take_frames(self, connection: Connection, frames: list[Frame]) -> None:
         messages: list[Message] = []
         for frame in frames:
             said = self._decoder.decode(frame)
@@ -223,14 +257,15 @@ class NeighbourLink:
 
     def _take(self, bytes_max: float) -> bytes:
         if len(self.changes):
-            batch = self.changes.take(bytes_max)
+            batch, left = self.changes.take(bytes_max)
             if self._queue_log is not None:
-                self._queue_log.changes_left(len(batch), time.time_ns())
+                self._queue_log.changes_left(left, time.time_ns())
         else:
             batch = self.queue.take(bytes_max)
+            left = len(batch)
             if self._queue_log is not None:
-                self._queue_log.left(len(batch), time.time_ns())
-        self._core.messages_left(self.neighbour, len(batch), time.monotonic_ns())
+                self._queue_log.left(left, time.time_ns())
+        self._core.messages_left(self.neighbour, left, time.monotonic_ns())
         return b"".join(frames_of(batch))
 
     def _pump_shaped(self, connection: Connection, shaper: Shaper) -> None:

@@ -2,7 +2,7 @@ import asyncio
 from collections import deque
 from typing import Any
 
-from octopis.broker.intake import BATCH_MAX, CHANGES_MAX, Intake
+from octopis.broker.intake import BATCH_MAX, Intake
 from octopis.broker.recorder import Recorder
 from octopis.broker.settings import Limits
 from octopis.core.routing import Effect
@@ -204,7 +204,7 @@ def test_nonsense_ends_the_connection_and_nothing_more_of_it_is_looked_at():
 def test_changes_take_turns_and_wait_while_too_many_wait_somewhere():
     async def work(intake: Intake, home: Home) -> None:
         one, other = Session("one"), Session("other")
-        for request in range(CHANGES_MAX):
+        for request in range(32):
             one.changes.append(UnsubscribeRequest(request, f"s{request}"))
         other.changes.append(UnsubscribeRequest(0, "s0"))
         home.change_brokers = ["far away"]
@@ -216,7 +216,7 @@ def test_changes_take_turns_and_wait_while_too_many_wait_somewhere():
         assert home.changes == []
         home.change_brokers = []
         intake.wake()
-        await until(lambda: len(home.changes) == CHANGES_MAX + 1)
+        await until(lambda: len(home.changes) == 32 + 1)
         assert home.changes[:3] == ["one s0", "other s0", "one s1"]
 
     with_intake(work)

@@ -73,9 +73,13 @@ class Unsubscribe(msgspec.Struct, frozen=True):
 
 
 class TableSnapshot(msgspec.Struct, frozen=True):
-    """All that the sender's neighbour must know from it, when their link has come up."""
+    """All that the sender's neighbour must know from it, when their link has come up.
+
+    A large one may come in parts, one after the other; only with the `last` it is whole.
+    """
 
     subscriptions: tuple[Subscribe, ...]
+    last: bool = True
 
 
 class NotificationMessage(msgspec.Struct, frozen=True, gc=False):

@@ -25,8 +25,10 @@ from octopis.core.routing.messages import (
 from octopis.core.wire.frames import BodyDecoder, FrameKind, encode, encode_frame
 from octopis.errors import InvalidFilter, ProtocolError
 
-PART_BYTES = 256 * 1024
-"""A part of a table is at least so long, unless it is the last; so no part fills a frame."""
+PART_MAX = 64
+"""So many subscriptions at most are told in one frame: nobody else waits while they are read."""
+
+_TAKEN_MAX = 4 * PART_MAX
 
 
 _Number = Annotated[int, Meta(ge=0, le=2**62)]
@@ -73,7 +75,7 @@ class _Refresh(msgspec.Struct, frozen=True, array_like=True, tag=5):
 
 class _SnapshotPart(msgspec.Struct, frozen=True, array_like=True):
     last: bool
-    subscriptions: list[_Subscribe]
+    subscriptions: Annotated[list[_Subscribe], Meta(max_length=_TAKEN_MAX)]
 
 
 class _HostStatePart(msgspec.Struct, frozen=True, array_like=True):
@@ -81,13 +83,15 @@ class _HostStatePart(msgspec.Struct, frozen=True, array_like=True):
     host: BrokerId
     generation: _Number
     sequence: _Number
-    subscriptions: list[_Subscription]
+    subscriptions: Annotated[list[_Subscription], Meta(max_length=_TAKEN_MAX)]
 
 
 _Item = TypeVar("_Item")
 _Change = _Subscribe | _Unsubscribe | _Flooded | _Hello | _Refresh
 
-_changes = BodyDecoder[list[_Change]](list[_Change], "a change of subscriptions")
+_changes = BodyDecoder[list[_Change]](
+    Annotated[list[_Change], Meta(max_length=_TAKEN_MAX)], "a change of subscriptions"
+)
 _snapshot_part = BodyDecoder[_SnapshotPart](_SnapshotPart, "a part of a snapshot")
 _host_state_part = BodyDecoder[_HostStatePart](_HostStatePart, "a part of a host's state")
 
@@ -121,12 +125,15 @@ def encode_change(message: Message) -> bytes:
     raise AssertionError(f"{type(message).__name__} is no change of subscriptions")
 
 
-def encode_snapshot(message: TableSnapshot) -> list[bytes]:
-    """Return the frames of a TableSnapshot."""
-    parts = _parts([_subscribe_out(each) for each in message.subscriptions])
-    return [
-        encode_frame(FrameKind.SNAPSHOT, encode(_SnapshotPart(last, part))) for last, part in parts
-    ]
+def snapshot_parts(message: TableSnapshot) -> list[TableSnapshot]:
+    """Return a snapshot in parts that are short enough for a frame."""
+    return [TableSnapshot(tuple(part), last) for last, part in _parts(message.subscriptions)]
+
+
+def encode_snapshot(message: TableSnapshot) -> bytes:
+    """Return the frame of a part of a TableSnapshot."""
+    part = [_subscribe_out(each) for each in message.subscriptions]
+    return encode_frame(FrameKind.SNAPSHOT, encode(_SnapshotPart(message.last, part)))
 
 
 def encode_host_state(message: HostState) -> list[bytes]:
@@ -144,27 +151,23 @@ def decode_changes(body: bytes | memoryview) -> list[Message]:
     return [_change_in(each) for each in _changes.decode(body)]
 
 
+def decode_snapshot(body: bytes | memoryview) -> TableSnapshot:
+    """Return a part of a TableSnapshot, or raise ProtocolError."""
+    part = _snapshot_part.decode(body)
+    return TableSnapshot(tuple(map(_subscribe_in, part.subscriptions)), part.last)
+
+
 class Assembler:
-    """Puts the parts of a table together. Parts of one table follow each other on a link."""
+    """Puts the parts of a host's state together. They follow each other on a link."""
 
     def __init__(self) -> None:
-        self._subscribes: list[Subscribe] = []
         self._subscriptions: list[Subscription] = []
-
-    def snapshot(self, body: bytes | memoryview) -> TableSnapshot | None:
-        """Take a part in, and return the TableSnapshot when it was the last."""
-        part = _snapshot_part.decode(body)
-        _check_size(len(self._subscribes) + len(part.subscriptions))
-        self._subscribes += map(_subscribe_in, part.subscriptions)
-        if not part.last:
-            return None
-        whole, self._subscribes = tuple(self._subscribes), []
-        return TableSnapshot(whole)
 
     def host_state(self, body: bytes | memoryview) -> HostState | None:
         """Take a part in, and return the HostState when it was the last."""
         part = _host_state_part.decode(body)
-        _check_size(len(self._subscriptions) + len(part.subscriptions))
+        if len(self._subscriptions) + len(part.subscriptions) > TABLE_MAX:
+            raise ProtocolError(f"a host has at most {TABLE_MAX:,} subscriptions")
         self._subscriptions += map(_in, part.subscriptions)
         if not part.last:
             return None
@@ -172,22 +175,11 @@ class Assembler:
         return HostState(part.host, part.generation, part.sequence, whole)
 
 
-def _check_size(subscriptions: int) -> None:
-    if subscriptions > TABLE_MAX:
-        raise ProtocolError(f"a table has at most {TABLE_MAX:,} subscriptions")
-
-
 def _parts(items: Sequence[_Item]) -> Iterator[tuple[bool, list[_Item]]]:
-    """Yield the items in parts of about PART_BYTES, each with whether it is the last."""
-    part: list[_Item] = []
-    size = 0
-    for item in items:
-        if size >= PART_BYTES:
-            yield False, part
-            part, size = [], 0
-        part.append(item)
-        size += len(encode(item))
-    yield True, part
+    """Yield the items in parts of PART_MAX, each with whether it is the last; at least one."""
+    for start in range(0, max(1, len(items)), PART_MAX):
+        end = start + PART_MAX
+        yield end >= len(items), list(items[start:end])
 
 
 def _out(subscription: Subscription) -> _Subscription:
