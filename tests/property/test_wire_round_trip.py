@@ -49,9 +49,9 @@ from support.wire_strategies import (
     attributes,
     broker_ids,
     counts,
+    link_numbers,
     messages,
     notifications,
-    numbers,
     published,
     texts,
 )
@@ -98,7 +98,7 @@ controls = st.one_of(
     st.just(Pong()),
     st.builds(Goodbye, texts),
     st.builds(
-        Notice, broker_ids, texts.filter(bool), numbers, st.booleans(), changes=st.booleans()
+        Notice, broker_ids, texts.filter(bool), link_numbers, st.booleans(), changes=st.booleans()
     ),
     st.builds(StatusRequest, counts),
     st.builds(Status, counts, st.dictionaries(texts, texts | st.integers(-9, 9) | st.none())),

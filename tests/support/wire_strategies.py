@@ -51,8 +51,8 @@ def published(*fields):
 notifications = st.builds(
     published, attributes, st.binary(max_size=50), texts, counts, st.integers(-(2**63), 2**63 - 1)
 )
-numbers = st.integers(0, 2**62)
-subscriptions = st.builds(Subscription, texts.filter(bool), filters, numbers, texts)
+link_numbers = st.integers(0, 2**62)
+subscriptions = st.builds(Subscription, texts.filter(bool), filters, link_numbers, texts)
 subscribes = st.builds(Subscribe, subscriptions, bit_vectors, broker_ids)
 routed = st.builds(
     NotificationMessage, notifications, bit_vectors, st.integers(0, 2**200)
@@ -62,10 +62,23 @@ messages = st.one_of(
     subscribes,
     st.builds(Unsubscribe, texts),
     st.builds(TableSnapshot, st.lists(subscribes, max_size=5).map(tuple), st.booleans()),
-    st.builds(Flooded, broker_ids, numbers, numbers, subscriptions | st.none(), texts | st.none()),
     st.builds(
-        HostState, broker_ids, numbers, numbers, st.lists(subscriptions, max_size=5).map(tuple)
+        Flooded,
+        broker_ids,
+        link_numbers,
+        link_numbers,
+        subscriptions | st.none(),
+        texts | st.none(),
     ),
-    st.dictionaries(broker_ids, st.tuples(numbers, numbers, numbers), max_size=5).map(HostVersions),
-    st.builds(Refresh, broker_ids, numbers),
+    st.builds(
+        HostState,
+        broker_ids,
+        link_numbers,
+        link_numbers,
+        st.lists(subscriptions, max_size=5).map(tuple),
+    ),
+    st.dictionaries(
+        broker_ids, st.tuples(link_numbers, link_numbers, link_numbers), max_size=5
+    ).map(HostVersions),
+    st.builds(Refresh, broker_ids, link_numbers),
 )
