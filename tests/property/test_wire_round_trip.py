@@ -49,10 +49,10 @@ from support.wire_strategies import (
     attributes,
     broker_ids,
     counts,
-    link_numbers,
     messages,
     notifications,
     published,
+    steps,
     texts,
 )
 
@@ -97,9 +97,7 @@ controls = st.one_of(
     st.just(Ping()),
     st.just(Pong()),
     st.builds(Goodbye, texts),
-    st.builds(
-        Notice, broker_ids, texts.filter(bool), link_numbers, st.booleans(), changes=st.booleans()
-    ),
+    st.builds(Notice, broker_ids, texts.filter(bool), steps, st.booleans(), changes=st.booleans()),
     st.builds(StatusRequest, counts),
     st.builds(Status, counts, st.dictionaries(texts, texts | st.integers(-9, 9) | st.none())),
 )

@@ -51,8 +51,8 @@ def published(*fields):
 notifications = st.builds(
     published, attributes, st.binary(max_size=50), texts, counts, st.integers(-(2**63), 2**63 - 1)
 )
-link_numbers = st.integers(0, 2**62)
-subscriptions = st.builds(Subscription, texts.filter(bool), filters, link_numbers, texts)
+steps = st.integers(0, 2**62)
+subscriptions = st.builds(Subscription, texts.filter(bool), filters, steps, texts)
 subscribes = st.builds(Subscribe, subscriptions, bit_vectors, broker_ids)
 routed = st.builds(
     NotificationMessage, notifications, bit_vectors, st.integers(0, 2**200)
@@ -65,20 +65,18 @@ messages = st.one_of(
     st.builds(
         Flooded,
         broker_ids,
-        link_numbers,
-        link_numbers,
+        steps,
+        steps,
         subscriptions | st.none(),
         texts | st.none(),
     ),
     st.builds(
         HostState,
         broker_ids,
-        link_numbers,
-        link_numbers,
+        steps,
+        steps,
         st.lists(subscriptions, max_size=5).map(tuple),
     ),
-    st.dictionaries(
-        broker_ids, st.tuples(link_numbers, link_numbers, link_numbers), max_size=5
-    ).map(HostVersions),
-    st.builds(Refresh, broker_ids, link_numbers),
+    st.dictionaries(broker_ids, st.tuples(steps, steps, steps), max_size=5).map(HostVersions),
+    st.builds(Refresh, broker_ids, steps),
 )
