@@ -278,11 +278,10 @@ def test_long_table_is_taken_in_while_others_are_served():
             await until(lambda: not live[B].links[A].is_up)
             longest = 0.0
             while len(live[B].core.table) < 2_500:
-                begun = time.monotonic()
+                begun = time.thread_time()  # the work of a turn, however busy the machine is
                 await asyncio.sleep(0)
-                longest = max(longest, time.monotonic() - begun)
-            # All of it takes longer; a slice is 10 ms, and a busy machine adds to that.
-            assert longest < 0.3
+                longest = max(longest, time.thread_time() - begun)
+            assert longest < 0.2  # all of it takes more than a second
 
     run_live(work())
 
