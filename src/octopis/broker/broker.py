@@ -19,6 +19,7 @@ from octopis.broker.link import NeighbourLink
 from octopis.broker.recorder import Recorder
 from octopis.broker.session import ClientSession
 from octopis.broker.settings import OverlayConfiguration
+from octopis.broker.settling import Inquiries
 from octopis.broker.status import status_of
 from octopis.client.address import Address
 from octopis.core.model import BrokerId
@@ -102,16 +103,18 @@ class LiveBroker:
         self.links: dict[BrokerId, NeighbourLink] = {}
         self.clients: dict[str, ClientSession] = {}
         self.effects = Effects(self.links, self.clients, self.recorder)
-        # Numbers of notices go on rising after a restart, as long as the machine's clock does.
+        # Numbers of notices and marks rise also by a restart, as long as the machine's clock does.
         number = time.time_ns() // 1000
         self.backpressure = Backpressure(broker, overlay, self.links, number, self._wake)
         for neighbour in overlay.scot.neighbours(broker):
             self.links[neighbour] = NeighbourLink(self, neighbour)
+        self.inquiries = Inquiries(self.core, overlay.scot, self.links, self.effects, number)
         self.intake = Intake(
             self.core,
             self.effects,
             self.backpressure,
             self.recorder,
+            self.inquiries,
             links=self.links,
             clients=self.clients,
             bytes_max=overlay.limits.frame_max // 2,
@@ -212,6 +215,7 @@ class LiveBroker:
         for connection in connections:
             connection.close(f"{self.id} stops")
         self.start_up.cancel()
+        self.inquiries.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

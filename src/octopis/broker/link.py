@@ -10,9 +10,10 @@ from octopis.broker.connection import WRITE_BYTES, Connection
 from octopis.broker.queue import OutputQueue, Shaper
 from octopis.broker.settings import LinkPolicy
 from octopis.core.model import BrokerId
-from octopis.core.routing import Message, NotificationMessage, Reason
+from octopis.core.routing import Mark, Message, NotificationMessage, Reason
 from octopis.core.wire.control import Goodbye, Notice, Ping, Pong, encode_control
 from octopis.core.wire.frames import Frame, FrameKind
+from octopis.core.wire.inquiries import Asking, encode_asking
 from octopis.core.wire.link import LinkDecoder, encode_message, frames_of
 from octopis.errors import ProtocolError
 
@@ -129,6 +130,8 @@ class NeighbourLink:
                 connection.write(encode_control(Pong()))
             elif isinstance(said, Notice):
                 self._backpressure.heard(self.neighbour, said)
+            elif isinstance(said, Asking):
+                self._broker.inquiries.heard(self.neighbour, said)
             elif isinstance(said, Goodbye):
                 self._goodbye = said.reason
         if messages:
@@ -158,6 +161,8 @@ class NeighbourLink:
                     raise ProtocolError(f"{message.cbv_p} names clusters that cannot be pending")
                 if message.bids >> len(overlay.scot.brokers):
                     raise ProtocolError("a notification is for brokers that are not there")
+            elif isinstance(message, Mark) and message.host not in overlay.scot.brokers:
+                raise ProtocolError(f"a mark is of {message.host}, which is not there")
 
     # What goes
 
@@ -170,10 +175,13 @@ class NeighbourLink:
         if queue.has_backpressure and queue.is_over_bound:
             self._overflow()
 
-    def control(self, message: Ping | Pong | Goodbye | Notice) -> None:
+    def control(self, message: Ping | Pong | Goodbye | Notice | Asking) -> None:
         """Send a control message past the queue."""
         if self.connection is not None:
-            self.connection.write(encode_control(message))
+            if isinstance(message, Asking):
+                self.connection.write(encode_asking(message))
+            else:
+                self.connection.write(encode_control(message))
 
     def pump(self) -> None:
         """Let messages go from the queue to the socket, as far as both allow."""

@@ -13,8 +13,10 @@ from octopis.client.publishing import Publication, Publishing
 from octopis.client.streams import Gap, Notifications, Streams
 from octopis.core.model import BrokerId, Value
 from octopis.core.wire.client import (
+    SETTLED_MS_MAX,
     Consumed,
     Delivery,
+    SettledRequest,
     SubscribeRequest,
     UnsubscribeRequest,
     encode_request,
@@ -27,6 +29,7 @@ from octopis.errors import (
     InvalidConfiguration,
     InvalidFilter,
     NotOpen,
+    NotSettled,
     OctopisError,
 )
 
@@ -36,6 +39,10 @@ if TYPE_CHECKING:
 WINDOW = 10_000
 """How many notifications wait in a client at most, for its program to read them."""
 
+SETTLED_S = 10.0
+"""How long `settled` waits, unless told otherwise."""
+
+_ANSWER_S = 2.0
 SILENCE_S = 20.0
 _REQUESTS_AT_ONCE = 1_000
 _log = logging.getLogger(__name__)
@@ -114,6 +121,26 @@ class Client:
         found = await connection.ask(lambda request: encode_control(StatusRequest(request)))
         assert isinstance(found, dict)
         return found
+
+    async def settled(self, *, timeout_s: float = SETTLED_S) -> None:
+        """Wait until every living broker knows all subscriptions made before, by anybody.
+
+        What is published after that reaches all of them. It also waits for the ends of
+        subscriptions. Raises NotSettled, which names the brokers that have not confirmed within
+        `timeout_s`.
+        """
+        limit_ms = round(timeout_s * 1000)
+        if not 0 <= limit_ms <= SETTLED_MS_MAX:
+            raise InvalidConfiguration(
+                f"timeout_s is between 0 and {SETTLED_MS_MAX // 1000}, not {timeout_s:g}"
+            )
+        connection = await self._open_connection()
+        answer = connection.ask(lambda request: encode_request(SettledRequest(request, limit_ms)))
+        try:
+            async with asyncio.timeout(timeout_s + _ANSWER_S):
+                await answer
+        except TimeoutError as failure:
+            raise NotSettled from failure
 
     # Publishing
 

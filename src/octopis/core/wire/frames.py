@@ -41,6 +41,9 @@ class FrameKind(IntEnum):
     NOTIFICATIONS = 19
     NOTIFICATIONS_WITH_TARGETS = 20
     NOTICE = 21
+    INQUIRY = 22
+    CONFIRMED = 23
+    REPORT = 24
 
     SUBSCRIBE = 32
     UNSUBSCRIBE = 33
@@ -49,6 +52,7 @@ class FrameKind(IntEnum):
     ANSWERS = 36
     DELIVER = 37
     GAP = 38
+    SETTLED = 39
 
     STATUS_REQUEST = 48
     STATUS = 49

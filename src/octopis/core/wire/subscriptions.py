@@ -14,6 +14,7 @@ from octopis.core.routing.messages import (
     Flooded,
     HostState,
     HostVersions,
+    Mark,
     Message,
     Refresh,
     Subscribe,
@@ -61,6 +62,13 @@ class _Refresh(msgspec.Struct, frozen=True, array_like=True, tag=5):
     generation: int
 
 
+class _Mark(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    host: BrokerId
+    number: int
+    generation: int
+    sequence: int
+
+
 class _SnapshotPart(msgspec.Struct, frozen=True, array_like=True):
     last: bool
     subscriptions: list[_Subscribe]
@@ -75,7 +83,7 @@ class _HostStatePart(msgspec.Struct, frozen=True, array_like=True):
 
 
 _Item = TypeVar("_Item")
-_Change = _Subscribe | _Unsubscribe | _Flooded | _Hello | _Refresh
+_Change = _Subscribe | _Unsubscribe | _Flooded | _Hello | _Refresh | _Mark
 
 _changes = BodyDecoder[list[_Change]](list[_Change], "a change of subscriptions")
 _snapshot_part = BodyDecoder[_SnapshotPart](_SnapshotPart, "a part of a snapshot")
@@ -93,7 +101,7 @@ def decode_bits(data: bytes) -> int:
 
 
 def encode_change(message: Message) -> bytes:
-    """Return a Subscribe, Unsubscribe, Flooded, HostVersions or Refresh as an item of CHANGES."""
+    """Return a Subscribe, Unsubscribe, Flooded, ... or Mark as an item of CHANGES."""
     match message:
         case Subscribe():
             return encode(_subscribe_out(message))
@@ -108,6 +116,8 @@ def encode_change(message: Message) -> bytes:
             return encode(_Hello([(host, *state) for host, state in message.known.items()]))
         case Refresh():
             return encode(_Refresh(message.host, message.generation))
+        case Mark():
+            return encode(_Mark(message.host, message.number, *message.version))
     raise AssertionError(f"{type(message).__name__} is no change of subscriptions")
 
 
@@ -210,3 +220,5 @@ def _change_in(change: _Change) -> Message:
             return HostVersions({host: (gen, seq, crc) for host, gen, seq, crc in change.known})
         case _Refresh():
             return Refresh(change.host, change.generation)
+        case _Mark():
+            return Mark(change.host, change.number, (change.generation, change.sequence))
