@@ -4,13 +4,12 @@ import asyncio
 
 import pytest
 
-from octopis.broker.broker import LiveBroker
 from octopis.broker.settings import Shape
 from octopis.client.sync_client import connect_sync
 from octopis.core.routing import Algorithm
 from octopis.core.topology import from_catalogue
 from octopis.errors import InvalidConfiguration, NotSettled
-from support.live import client_of, line, overlay, ready, run_live, until
+from support.live import client_of, fall_silent, line, overlay, ready, run_live, until
 
 ALGORITHMS = pytest.mark.parametrize("algorithm", Algorithm, ids=lambda each: each.value)
 
@@ -125,8 +124,3 @@ def test_the_blocking_client_has_it_too():
             assert notifications.next(timeout=5) is not None
 
     run_live(work())
-
-
-def fall_silent(broker: LiveBroker) -> None:
-    """Let a broker take in no inquiries any more, as one that hangs."""
-    broker.inquiries.heard = lambda *_: None  # type: ignore[method-assign]

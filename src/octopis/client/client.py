@@ -123,17 +123,15 @@ class Client:
         return found
 
     async def settled(self, *, timeout_s: float = SETTLED_S) -> None:
-        """Wait until every living broker knows all subscriptions made before, by anybody.
+        """Wait until every living broker knows all subscriptions made, or ended, before.
 
-        What is published after that reaches all of them. It also waits for the ends of
-        subscriptions. Raises NotSettled, which names the brokers that have not confirmed within
-        `timeout_s`.
+        So what is published after that reaches them. Raises NotSettled, which names the brokers
+        that have not confirmed within `timeout_s`.
         """
         limit_ms = round(timeout_s * 1000)
         if not 0 <= limit_ms <= SETTLED_MS_MAX:
-            raise InvalidConfiguration(
-                f"timeout_s is between 0 and {SETTLED_MS_MAX // 1000}, not {timeout_s:g}"
-            )
+            most_s = SETTLED_MS_MAX // 1000
+            raise InvalidConfiguration(f"timeout_s is between 0 and {most_s}, not {timeout_s:g}")
         connection = await self._open_connection()
         answer = connection.ask(lambda request: encode_request(SettledRequest(request, limit_ms)))
         try:
@@ -311,6 +309,8 @@ class Client:
         except OSError as failure:
             reason = f"no broker can be reached at octopis://{address}: {failure}"
             raise ConnectionFailed(reason) from failure
+        except ConnectionFailed as failure:
+            raise ConnectionFailed(f"no welcome from octopis://{address}: {failure}") from failure
         self._publishing.limits = welcome
         self.broker = welcome.broker
         self._connection = connection
