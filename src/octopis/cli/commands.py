@@ -60,7 +60,7 @@ COMMANDS = {
     ),
     "overlay": CommandPlace(
         "octopis.cli.overlay:app",
-        "Live overlays on this machine: up, status, down, play, config.",
+        "Live overlays on this machine: up, list, status, down, play, config.",
     ),
     "broker": CommandPlace(
         "octopis.cli.overlay:broker_app", "One broker of an overlay, in the foreground."
