@@ -54,6 +54,7 @@ broker_app = typer.Typer(help="One broker of an overlay, in the foreground.", no
 TraceOption = Annotated[
     Path | None, typer.Option(help="Write a trace into this folder, which is new or empty.")
 ]
+_LOOK_S = 0.02
 LevelOption = Annotated[Level, typer.Option(help="How much the trace holds.")]
 
 
@@ -173,7 +174,8 @@ def down(
                     f"{each.name} has not stopped within {each.stop_s:g} s; it is process "
                     f"{each.pid}"
                 )
-            time.sleep(0.02)
+            time.sleep(_LOOK_S)
+        _let_go(each.pid)
         output.say(f"{each.name} has stopped.")
     if not found:
         output.say("No overlay runs.")
@@ -249,6 +251,14 @@ def run_broker(  # noqa: PLR0913, PLR0917 - each is an option of the command
 
     log.info("%s starts", chosen)
     run(overlay, [chosen], ready, None if trace is None else TraceOptions(trace, level))
+
+
+def _let_go(pid: int) -> None:
+    """Wait for a process that has given up its lock; not for long, as others may keep its number."""
+    with contextlib.suppress(OSError):
+        for _ in range(50):
+            os.kill(pid, 0)
+            time.sleep(_LOOK_S)
 
 
 def _check_trace(folder: Path) -> None:

@@ -211,7 +211,13 @@ def test_down_all_stops_every_overlay_and_is_content_where_there_is_none(
     octopis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     with noted_as_running(tmp_path, "one", "other") as ends:
-        monkeypatch.setattr(os, "kill", lambda pid, _number: ends[pid].close())
+
+        def kill(pid: int, number: int) -> None:
+            if not number:
+                raise ProcessLookupError
+            ends[pid].close()
+
+        monkeypatch.setattr(os, "kill", kill)
         status, _, said = octopis("overlay", "down")
         assert (status, "say which of one, other, or --all" in said) == (2, True)
         assert octopis("overlay", "down", "one", "--all")[0] == 2
