@@ -254,7 +254,7 @@ def run_broker(  # noqa: PLR0913, PLR0917 - each is an option of the command
 
 
 def _let_go(pid: int) -> None:
-    """Wait for a process that has given up its lock; not for long, as others may keep its number."""
+    """Wait for a process that has given up its lock, but not for long: its number may be kept."""
     with contextlib.suppress(OSError):
         for _ in range(50):
             os.kill(pid, 0)
