@@ -17,7 +17,7 @@ from octopis.cli.options import StateOption, address_first
 from octopis.client.client import Client
 from octopis.client.streams import Gap, Notifications
 from octopis.core.filters import Filter, parse_filter
-from octopis.errors import InvalidConfiguration, NotSettled
+from octopis.errors import InvalidConfiguration, OctopisError
 
 _READY = b"ready"
 
@@ -100,7 +100,7 @@ class _Subscriber:
     async def _confirm(self, client: Client) -> None:
         try:
             await client.settled()
-        except NotSettled as failure:
+        except OctopisError as failure:
             _say(f"subscribed, but {failure}")
         else:
             _say("subscribed at every broker")

@@ -29,7 +29,9 @@ from octopis.errors import NotSettled, OctopisError
 ROUND_NS = 500_000_000
 """How long an inquiry takes at least before it goes round again."""
 
-_MARK_AGAIN_NS = 400_000_000
+_MARK_AGAIN_NS = 4 * ROUND_NS
+"""Marks are seldom lost and often slow: a second one too soon would only make them slower."""
+
 _FORGET_NS = 10 * ROUND_NS
 NO_MARK = -1
 
