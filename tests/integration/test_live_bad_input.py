@@ -12,9 +12,12 @@ from octopis.broker.broker import LiveBroker
 from octopis.client.client import Client
 from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm
+from octopis.core.routing.marks import Confirmed
+from octopis.core.routing.settling import Inquiry, Report
 from octopis.core.wire.client import (
     AnswerItem,
     Consumed,
+    SettledRequest,
     SubscribeRequest,
     decode_to_client,
     encode_publish,
@@ -28,6 +31,7 @@ from octopis.core.wire.greeting import (
     decode_answer,
     encode_hello,
 )
+from octopis.core.wire.inquiries import encode_asking
 from octopis.core.wire.link import overlay_digest
 from octopis.core.wire.published import encode_published
 from octopis.errors import InvalidFilter, InvalidNotification
@@ -199,6 +203,14 @@ CLIENTS = {
         encode_request(SubscribeRequest(1, -1, "s", "x > 1", "sql", 0)),
         "a subscribe request cannot be read",
     ),
+    "a settled request without end": (
+        encode_request(SettledRequest(1, 10**9)),
+        "a settled request cannot be read",
+    ),
+    "a settled request twice": (
+        encode_request(SettledRequest(1, 1_000)) * 2,
+        "more than 100 settled requests wait, or one twice",
+    ),
     "a publication cut short": (encode_frame(FrameKind.PUBLISH, b"\x01"), "cut short"),
     "a publication of nonsense": (
         encode_frame(FrameKind.PUBLISH, bytes(8) + b"\xc1"),
@@ -286,17 +298,25 @@ def test_client_that_claims_to_be_a_neighbour_and_speaks_like_a_client_is_closed
     run_live(work())
 
 
-WRONG_WORDS = {
-    Algorithm.SNR: encode_frame(FrameKind.CHANGES, encode([[5, ["a", 0], 1]])),
-    Algorithm.BID: encode_frame(FrameKind.SNAPSHOT, encode([True, []])),
-    Algorithm.DNR: encode_frame(
-        FrameKind.NOTIFICATIONS_WITH_TARGETS, encode([[b"\xff", [], [{"x": 1}, b"", "p", 1, 1]]])
+WRONG_WORDS = [
+    (Algorithm.SNR, encode_frame(FrameKind.CHANGES, encode([[5, ["a", 0], 1]]))),
+    (Algorithm.BID, encode_frame(FrameKind.SNAPSHOT, encode([True, []]))),
+    (
+        Algorithm.DNR,
+        encode_frame(
+            FrameKind.NOTIFICATIONS_WITH_TARGETS,
+            encode([[b"\xff", [], [{"x": 1}, b"", "p", 1, 1]]]),
+        ),
     ),
-}
+    (Algorithm.SNR, encode_frame(FrameKind.CHANGES, encode([[6, ["nobody", 0], 1, 0, 0]]))),
+    (Algorithm.SNR, encode_asking(Inquiry(BrokerId("nobody", 0), 1, 1))),
+    (Algorithm.SNR, encode_asking(Confirmed(A0, 1, 1 << 70))),
+    (Algorithm.SNR, encode_asking(Report(A0, 1, 1, BrokerId("nobody", 0), 0, 0, 1, 1))),
+]
 
 
-@pytest.mark.parametrize("algorithm", list(Algorithm))
-def test_false_neighbour_cannot_make_the_core_stumble(algorithm: Algorithm):
+@pytest.mark.parametrize(("algorithm", "words"), WRONG_WORDS)
+def test_false_neighbour_cannot_make_the_core_stumble(algorithm: Algorithm, words: bytes):
     async def work() -> None:
         one = overlay(line(2), algorithm)
         async with ready(one) as live:
@@ -312,7 +332,7 @@ def test_false_neighbour_cannot_make_the_core_stumble(algorithm: Algorithm):
                     encode_hello(BrokerHello(first.id, last.id, digest, algorithm.value))
                 )
                 await peer.next_frames()
-                await peer.send(WRONG_WORDS[algorithm])
+                await peer.send(words)
                 assert (await peer.frames())[-1].kind == FrameKind.GOODBYE
 
     run_live(work())

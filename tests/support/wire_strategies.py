@@ -4,10 +4,12 @@ from hypothesis import strategies as st
 
 from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId, ClusterBitVector
+from octopis.core.routing.marks import Confirmed
 from octopis.core.routing.messages import (
     Flooded,
     HostState,
     HostVersions,
+    Mark,
     NotificationMessage,
     Refresh,
     Subscribe,
@@ -15,6 +17,7 @@ from octopis.core.routing.messages import (
     TableSnapshot,
     Unsubscribe,
 )
+from octopis.core.routing.settling import Inquiry, Report
 from octopis.core.wire.published import decode_published, encode_published
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -70,13 +73,16 @@ messages = st.one_of(
         subscriptions | st.none(),
         texts | st.none(),
     ),
-    st.builds(
-        HostState,
-        broker_ids,
-        steps,
-        steps,
-        st.lists(subscriptions, max_size=5).map(tuple),
-    ),
+    st.builds(HostState, broker_ids, steps, steps, st.lists(subscriptions, max_size=5).map(tuple)),
     st.dictionaries(broker_ids, st.tuples(steps, steps, steps), max_size=5).map(HostVersions),
     st.builds(Refresh, broker_ids, steps),
+    st.builds(Mark, broker_ids, steps, st.tuples(steps, steps)),
+)
+sets = st.integers(0, 2**200)
+rounds = st.integers(1, 2**31)
+ages = st.integers(-1, 2**53)
+askings = st.one_of(
+    st.builds(Inquiry, broker_ids, counts, rounds, sets, sets),
+    st.builds(Confirmed, broker_ids, counts, sets),
+    st.builds(Report, broker_ids, counts, rounds, broker_ids, sets, sets, ages, ages),
 )

@@ -20,6 +20,7 @@ from octopis.broker.memory import Memory
 from octopis.broker.recorder import Recorder
 from octopis.broker.session import ClientSession
 from octopis.broker.settings import OverlayConfiguration
+from octopis.broker.settling import Inquiries
 from octopis.broker.status import status_of
 from octopis.client.address import Address
 from octopis.core.model import BrokerId
@@ -108,11 +109,14 @@ class LiveBroker:
         self.backpressure = Backpressure(broker, overlay, self.links, self._wake)
         for neighbour in overlay.scot.neighbours(broker):
             self.links[neighbour] = NeighbourLink(self, neighbour)
+        first = time.time_ns() // 1000  # above what it has used before a restart, if the clock is
+        self.inquiries = Inquiries(self.core, overlay.scot, self.links, self.effects, first)
         self.intake = Intake(
             self.core,
             self.effects,
             self.backpressure,
             self.recorder,
+            self.inquiries,
             clients=self.clients,
             limits=overlay.limits,
         )
@@ -212,6 +216,7 @@ class LiveBroker:
         for connection in connections:
             connection.close(f"{self.id} stops")
         self.start_up.cancel()
+        self.inquiries.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

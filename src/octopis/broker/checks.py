@@ -11,6 +11,7 @@ from octopis.core.routing.messages import (
     Flooded,
     HostState,
     HostVersions,
+    Mark,
     Refresh,
     Subscribe,
     TableSnapshot,
@@ -46,7 +47,7 @@ class LinkChecks:
                 case TableSnapshot():
                     for each in message.subscriptions:
                         self._subscribe(each)
-                case Flooded() | HostState() | Refresh():
+                case Flooded() | HostState() | Refresh() | Mark():
                     self._exists(message.host)
                 case HostVersions():
                     for host in message.known:

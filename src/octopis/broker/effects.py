@@ -4,12 +4,12 @@ It keeps to what `octopis.core.routing.broker` demands of a driver: effects are 
 before the core is told anything else. What was put on queues leaves them at the next `flush`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from octopis.broker.recorder import Recorder
 from octopis.core.model import BrokerId, Notification
-from octopis.core.routing import Deliver, Effect, Enqueue, Lost, Message, Reason
+from octopis.core.routing import Deliver, Effect, Enqueue, Lost, Marked, Message, Reason
 
 
 class Output(Protocol):
@@ -49,6 +49,8 @@ class Effects:
         self._clients = clients
         self._recorder = recorder
         self._unsent: dict[Output, None] = {}
+        self.on_mark: Callable[[Marked], None] = lambda _: None
+        """Called when a neighbour's mark has come."""
 
     def carry_out(self, effects: Iterable[Effect]) -> None:
         """Put what the core wants sent on queues, in order."""
@@ -65,6 +67,8 @@ class Effects:
                 client = self._clients[effect.client]
                 client.lost(effect.subscription)
                 self._unsent[client] = None
+            elif isinstance(effect, Marked):
+                self.on_mark(effect)
             else:
                 self._recorder.stored(effect.subscription)
 

@@ -19,10 +19,11 @@ from octopis.broker.effects import Effects
 from octopis.broker.recorder import Recorder
 from octopis.broker.session import ClientSession
 from octopis.broker.settings import Limits
+from octopis.broker.settling import Inquiries
 from octopis.core.filters import Filter, parse_filter
 from octopis.core.filters.tree import terms_of
 from octopis.core.routing import Broker
-from octopis.core.wire.client import SubscribeRequest, UnsubscribeRequest
+from octopis.core.wire.client import Change, SettledRequest, SubscribeRequest, UnsubscribeRequest
 from octopis.core.wire.published import Published, decode_checked
 from octopis.errors import (
     ConnectionFailed,
@@ -58,6 +59,7 @@ class Intake:
         effects: Effects,
         backpressure: Backpressure,
         recorder: Recorder,
+        inquiries: Inquiries,
         *,
         clients: dict[str, ClientSession],
         limits: Limits,
@@ -66,6 +68,7 @@ class Intake:
         self._effects = effects
         self._backpressure = backpressure
         self._recorder = recorder
+        self._inquiries = inquiries
         self._clients = clients
         self._batch_max = min(BATCH_MAX, core.batch_max)
         self._bytes_max = limits.frame_max // 2
@@ -150,6 +153,7 @@ class Intake:
         self._changing.pop(session, None)
         self._publishing.pop(session, None)
         self._begun.pop(session, None)
+        self._inquiries.leave(session)
         self.undelivered += session.undelivered
         self.dropped += session.dropped
         _log.debug("%s: %s has left: %s", self._core.id, session.name, reason)
@@ -239,19 +243,28 @@ class Intake:
         deadline = time.monotonic() + CHANGES_S
         while self._changing and self.may_change and time.monotonic() < deadline:
             session, _ = self._changing.popitem(last=False)
-            request = session.changes.popleft()
-            try:
-                if isinstance(request, UnsubscribeRequest):
-                    self._unsubscribe(session, request)
-                else:
-                    self._subscribe(session, request)
-            except (InvalidFilter, InvalidSubscription, InvalidConfiguration) as refusal:
-                session.answer(request.request, refusal)
-            else:
-                session.answer(request.request)
+            self._change_one(session, session.changes.popleft())
             self._effects.add(session)
             if session.changes:
                 self._changing[session] = None
+
+    def _change_one(self, session: ClientSession, request: Change) -> None:
+        """Do what a client wants; `settled` is answered later, the others now."""
+        try:
+            if isinstance(request, SettledRequest):
+                self._inquiries.ask(session, request)
+                return
+            if isinstance(request, UnsubscribeRequest):
+                self._unsubscribe(session, request)
+            else:
+                self._subscribe(session, request)
+        except (InvalidFilter, InvalidSubscription, InvalidConfiguration) as refusal:
+            session.answer(request.request, refusal)
+        except ProtocolError as failure:
+            session.changes.clear()
+            session.connection.fail(failure)
+        else:
+            session.answer(request.request)
 
     def _subscribe(self, session: ClientSession, request: SubscribeRequest) -> None:
         if session.numbers.get(request.id, request.number) != request.number:

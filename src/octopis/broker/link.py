@@ -16,6 +16,7 @@ from octopis.core.model import BrokerId
 from octopis.core.routing import Message, NotificationMessage, Reason
 from octopis.core.wire.control import Goodbye, Notice, Ping, Pong, encode_control
 from octopis.core.wire.frames import Frame, FrameKind
+from octopis.core.wire.inquiries import Asking, encode_asking
 from octopis.core.wire.link import LinkDecoder, encode_notification, frames_of
 from octopis.errors import ProtocolError
 
@@ -186,6 +187,8 @@ class NeighbourLink:
                 connection.write(encode_control(Pong()))
             elif isinstance(said, Notice):
                 self._backpressure.heard(self.neighbour, said)
+            elif isinstance(said, Asking):
+                self._broker.inquiries.heard(self.neighbour, said)
             elif isinstance(said, Goodbye):
                 self._goodbye = said.reason
         if messages:
@@ -235,10 +238,13 @@ class NeighbourLink:
             self._core.messages_dropped(self.neighbour, gone, time.monotonic_ns())
         return rest
 
-    def control(self, message: Ping | Pong | Goodbye | Notice) -> None:
+    def control(self, message: Ping | Pong | Goodbye | Notice | Asking) -> None:
         """Send a control message past the queue."""
         if self.connection is not None:
-            self.connection.write(encode_control(message))
+            if isinstance(message, Asking):
+                self.connection.write(encode_asking(message))
+            else:
+                self.connection.write(encode_control(message))
 
     def pump(self) -> None:
         """Let messages go from the queue to the socket, as far as both allow."""

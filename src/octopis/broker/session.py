@@ -13,11 +13,10 @@ from octopis.broker.settings import ClientPolicy
 from octopis.core.model import Notification
 from octopis.core.wire.client import (
     AnswerItem,
+    Change,
     Consumed,
     FromClient,
     PublishRequest,
-    SubscribeRequest,
-    UnsubscribeRequest,
     decode_from_client,
     encode_answers,
     encode_delivery,
@@ -72,7 +71,7 @@ class ClientSession:
         self.numbers: dict[str, int] = {}
         """The client's own numbers for its subscriptions, by their ids."""
 
-        self.changes: deque[SubscribeRequest | UnsubscribeRequest] = deque()
+        self.changes: deque[Change] = deque()
         self.publications: deque[PublishRequest] = deque()
         self.publications_bytes = 0
         self.delivered = 0
@@ -111,7 +110,7 @@ class ClientSession:
             request = self._decode(frame)
             if isinstance(request, PublishRequest):
                 self._take_publication(request)
-            elif isinstance(request, SubscribeRequest | UnsubscribeRequest):
+            elif isinstance(request, Change):
                 self.changes.append(request)
                 if len(self.changes) > REQUESTS_MAX:
                     raise ProtocolError(f"more than {REQUESTS_MAX:,} requests wait for an answer")

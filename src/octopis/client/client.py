@@ -13,8 +13,10 @@ from octopis.client.publishing import Publication, Publishing
 from octopis.client.streams import Gap, Notifications, Streams
 from octopis.core.model import BrokerId, Value
 from octopis.core.wire.client import (
+    SETTLED_MS_MAX,
     Consumed,
     Delivery,
+    SettledRequest,
     SubscribeRequest,
     UnsubscribeRequest,
     encode_request,
@@ -28,6 +30,7 @@ from octopis.errors import (
     InvalidFilter,
     InvalidSubscription,
     NotOpen,
+    NotSettled,
     OctopisError,
 )
 
@@ -37,6 +40,10 @@ if TYPE_CHECKING:
 WINDOW = 10_000
 """How many notifications wait in a client at most, for its program to read them."""
 
+SETTLED_S = 10.0
+"""How long `settled` waits, unless told otherwise."""
+
+_ANSWER_S = 2.0
 SILENCE_S = 20.0
 _REQUESTS_AT_ONCE = 1_000
 _log = logging.getLogger(__name__)
@@ -119,6 +126,24 @@ class Client:
         found = await connection.ask(lambda request: encode_control(StatusRequest(request)))
         assert isinstance(found, dict)
         return found
+
+    async def settled(self, *, timeout_s: float = SETTLED_S) -> None:
+        """Wait until every living broker knows all subscriptions made, or ended, before.
+
+        So what is published after that reaches them. Raises NotSettled, which names the brokers
+        that have not confirmed within `timeout_s`.
+        """
+        limit_ms = round(timeout_s * 1000)
+        if not 0 <= limit_ms <= SETTLED_MS_MAX:
+            most_s = SETTLED_MS_MAX // 1000
+            raise InvalidConfiguration(f"timeout_s is between 0 and {most_s}, not {timeout_s:g}")
+        connection = await self._open_connection()
+        answer = connection.ask(lambda request: encode_request(SettledRequest(request, limit_ms)))
+        try:
+            async with asyncio.timeout(timeout_s + _ANSWER_S):
+                await answer
+        except TimeoutError as failure:
+            raise NotSettled from failure
 
     # Publishing
 
@@ -315,6 +340,8 @@ class Client:
         except OSError as failure:
             reason = f"no broker can be reached at octopis://{address}: {failure}"
             raise ConnectionFailed(reason) from failure
+        except ConnectionFailed as failure:
+            raise ConnectionFailed(f"no welcome from octopis://{address}: {failure}") from failure
         self._publishing.limits = welcome
         self.broker = welcome.broker
         self._connection = connection

@@ -12,7 +12,7 @@ Statuses = dict[str, dict[str, Any]]
 
 
 async def ask_all(addresses: Mapping[str, str], connect_s: float = 3.0) -> Statuses:
-    """Return the status of each broker; {"error": why} where it cannot be reached."""
+    """Return the status of each broker with its `address`; `error` where it cannot be reached."""
     room = asyncio.Semaphore(_AT_ONCE)
 
     async def ask(address: str) -> dict[str, Any]:
@@ -28,7 +28,10 @@ async def ask_all(addresses: Mapping[str, str], connect_s: float = 3.0) -> Statu
                 return {"error": f"no answer from octopis://{address}"}
 
     found = await asyncio.gather(*(ask(address) for address in addresses.values()))
-    return dict(zip(addresses, found, strict=True))
+    return {
+        broker: {"address": address, **status}
+        for (broker, address), status in zip(addresses.items(), found, strict=True)
+    }
 
 
 def totals(statuses: Statuses) -> dict[str, Any]:

@@ -10,6 +10,7 @@ which the system does for a supervisor that was killed.
 
 import asyncio
 import os
+import resource
 import signal
 import time
 from collections.abc import Callable, Coroutine
@@ -32,6 +33,8 @@ from octopis.trace import Level
 START_S = 120.0
 _END_S = 5.0
 _LOOK_S = 0.02
+_OTHER_FILES = 48
+"""What a process has open beside listeners and links, with room for the first clients."""
 
 
 def cores() -> int:
@@ -57,6 +60,25 @@ def share_brokers(scot: SCOT, processes: int) -> list[list[BrokerId]]:
         shares[chosen].append(broker)
         process_of[broker] = chosen
     return [share for share in shares if share]
+
+
+def check_descriptors(scot: SCOT, shares: list[list[BrokerId]], tables: int) -> None:
+    """Raise OperationFailed where a process would need more files than the system lets it open.
+
+    `tables` is how many files of a trace each broker writes. Otherwise let this process open as
+    many as it may: it opens the sockets of all brokers.
+    """
+    ends = [sum(1 + len(scot.neighbours(b)) + tables for b in share) for share in shares]
+    needed = max(len(scot.brokers), *ends) + _OTHER_FILES
+    soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most != resource.RLIM_INFINITY and needed > most:
+        raise OperationFailed(
+            f"a process of this overlay needs {needed:,} open files, but may have {most:,} at most "
+            "(ulimit -Hn): raise that limit, or give the overlay more --processes; nothing was "
+            "started"
+        )
+    if soft != resource.RLIM_INFINITY and needed > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, most))
 
 
 class OverlayOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,11 +123,14 @@ class Supervisor:
     async def run(self, on_ready: Callable[[OverlayState], None]) -> None:
         """Run the overlay; `on_ready` is told when every broker takes requests.
 
-        Raises OperationFailed where a port is taken (then nothing was started) and where a
-        process has ended by itself (then the others were stopped).
+        Raises OperationFailed where a port is taken or too few files may be open (then nothing
+        was started) and where a process has ended by itself (then the others were stopped).
         """
         overlay = parse_overlay(self._order.configuration, "the overlay's document")
-        limits = overlay.configuration.limits
+        limits, scot = overlay.configuration.limits, overlay.configuration.scot
+        shares = share_brokers(scot, self._order.processes)
+        tables = 0 if self._order.trace is None else len(self._order.level.tables)
+        check_descriptors(scot, shares, tables)
         listeners = open_listeners(planned(overlay.configuration, self._order.first_port))
         with ExitStack() as stack:
             for listener in listeners.values():
@@ -115,7 +140,6 @@ class Supervisor:
             first_port = next(iter(addresses.values())).port
             name = f"{overlay.topology.name}-{first_port}"
             folder = stack.enter_context(StateFolder(Path(self._order.state), name))
-            shares = share_brokers(overlay.configuration.scot, self._order.processes)
             state = self._state(folder, placed, shares)
             folder.write(state)
             document = folder.path / CONFIGURATION_FILE

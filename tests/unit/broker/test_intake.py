@@ -7,7 +7,7 @@ from octopis.broker.recorder import Recorder
 from octopis.broker.settings import Limits
 from octopis.core.routing import Effect
 from octopis.core.routing.outbox import Counters
-from octopis.core.wire.client import PublishRequest, UnsubscribeRequest
+from octopis.core.wire.client import PublishRequest, SettledRequest, UnsubscribeRequest
 from octopis.core.wire.published import Published, encode_published
 from octopis.errors import InvalidNotification
 from support.live import run_live, until
@@ -66,6 +66,19 @@ class Home:
         return [f"{each.publisher} {each.sequence}" for batch in self.batches for each in batch]
 
 
+class Asked:
+    """What an intake is told to ask others, as changes of its home."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def ask(self, session: "Session", request: SettledRequest) -> None:
+        self._home.changes.append(f"{session.client} asks {request.request}")
+
+    def leave(self, session: "Session") -> None:
+        self._home.left.append(f"asked by {session.client}")
+
+
 class Session:
     """What an intake knows of a client."""
 
@@ -74,7 +87,7 @@ class Session:
         self.host = "127.0.0.1"
         self.undelivered = self.dropped = 0
         self.is_to_be_flushed = False
-        self.changes: deque[UnsubscribeRequest] = deque()
+        self.changes: deque[UnsubscribeRequest | SettledRequest] = deque()
         self.publications: deque[PublishRequest] = deque()
         self.publications_bytes = 0
         self.answers: list[tuple[int, object]] = []
@@ -112,7 +125,9 @@ def with_intake(work, batch_max: int = BATCH_MAX) -> None:
         home = Home(batch_max)
         clients: dict[str, Session] = {}
         made: Any = Intake
-        intake = made(home, home, home, Recorder(), clients=clients, limits=Limits(frame_max=2_000))
+        asked = Asked(home)
+        limits = Limits(frame_max=2_000)
+        intake = made(home, home, home, Recorder(), asked, clients=clients, limits=limits)
         intake.open()
         await work(intake, home)
 
@@ -252,8 +267,21 @@ def test_requests_of_a_client_that_is_gone_are_forgotten():
         intake.wake()
         assert intake.waiting == 0
         assert len(home.routed) == 4
-        assert home.left == ["one"]
+        assert home.left == ["asked by one", "one"]
         intake.leave(session, "it is gone")  # said twice
-        assert home.left == ["one"]
+        assert home.left == ["asked by one", "one"]
 
     with_intake(work, batch_max=4)
+
+
+def test_settled_waits_for_what_its_client_has_asked_before_and_is_answered_later():
+    async def work(intake: Intake, home: Home) -> None:
+        session = Session("one")
+        intake.arrive(session)
+        session.changes += [UnsubscribeRequest(1, "s"), SettledRequest(2, 10)]
+        intake.add(session)
+        await until(lambda: len(home.changes) == 2)
+        assert home.changes == ["one s", "one asks 2"]
+        assert session.answers == [(1, None)]
+
+    with_intake(work)

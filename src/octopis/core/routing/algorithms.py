@@ -50,6 +50,16 @@ class SubscriptionProtocol(Protocol):
     def link_up(self, neighbour: BrokerId, now_ns: int) -> None:
         """Bring a neighbour up to date."""
 
+    def ways(self, host: BrokerId, sender: BrokerId | None) -> list[BrokerId]:
+        """Return the links on which changes of `host` go on from here that came from `sender`."""
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """How the own changes so far are numbered; (0, 0) where they are not."""
+
+    def knows(self, host: BrokerId, version: tuple[int, int]) -> bool:
+        """Tell whether the changes of `host` up to a version have been heard."""
+
 
 class NotificationRouting(Protocol):
     """How notifications are routed."""

@@ -24,7 +24,15 @@ from octopis.core.routing.link_status import (
     LinkStatus,
     LinkStatusTable,
 )
-from octopis.core.routing.messages import Effect, Message, NotificationMessage, Subscription
+from octopis.core.routing.messages import (
+    Effect,
+    Mark,
+    Marked,
+    Message,
+    NotificationMessage,
+    Reason,
+    Subscription,
+)
 from octopis.core.routing.outbox import Counters, LocalClients, Outbox
 from octopis.core.routing.table import IndexFactory, RoutingTable
 from octopis.core.topology import SCOT, LinkKind
@@ -73,6 +81,10 @@ class Broker:
         self._table, self._subscriptions, self._notifications, self.batch_max = strategy(
             algorithm, broker, scot, self.link_status, self._outbox, self._clients, index
         )
+        self.changes = 0
+        """How often own clients have changed their subscriptions."""
+
+        self._marks: dict[BrokerId, int] = {}
 
     @property
     def table(self) -> RoutingTable:
@@ -101,7 +113,7 @@ class Broker:
 
     def speaks(self, message: Message) -> bool:
         """Tell whether brokers say such a message to each other under this algorithm."""
-        return isinstance(message, (NotificationMessage, *self._subscriptions.speaks))
+        return isinstance(message, (NotificationMessage, Mark, *self._subscriptions.speaks))
 
     def batch_size(self, messages: Sequence[Message]) -> int:
         """Return how many of these messages of a neighbour to tell the broker at once.
@@ -155,6 +167,7 @@ class Broker:
         if epoch > newest:
             if holder is None:
                 self._clients.hold(client, subscription)
+            self.changes += 1
             asked = Subscription(subscription, filter_, epoch, owner)
             self._subscriptions.subscribe(asked, now_ns)
         return self._outbox.take()
@@ -190,7 +203,15 @@ class Broker:
                 self._notifications.route(list(run), link, now_ns)  # type: ignore[arg-type]
             else:
                 for message in run:
-                    self._subscriptions.receive(link, message, now_ns)
+                    if isinstance(message, Mark):
+                        self._pass_on(link, message, now_ns)
+                    else:
+                        self._subscriptions.receive(link, message, now_ns)
+        return self._outbox.take()
+
+    def mark(self, number: int, now_ns: int = 0) -> list[Effect]:
+        """Send a mark after all that own clients have changed; numbers rise, also by restarts."""
+        self._send_mark(Mark(self.id, number, self._subscriptions.version), None, now_ns)
         return self._outbox.take()
 
     def messages_left(self, link: BrokerId, count: int = 1, now_ns: int = 0) -> None:
@@ -213,7 +234,20 @@ class Broker:
         """Stop using a link; its queue is gone."""
         self.link_status[link].go_down()
 
+    def _pass_on(self, link: BrokerId, mark: Mark, now_ns: int) -> None:
+        """Let a mark go where changes of its host go, when it comes for the first time."""
+        if mark.host != self.id and mark.number > self._marks.get(mark.host, -1):
+            self._marks[mark.host] = mark.number
+            self._send_mark(mark, link, now_ns)
+            is_known = self._subscriptions.knows(mark.host, mark.version)
+            self._outbox.add(Marked(mark.host, mark.number, link, is_known))
+
+    def _send_mark(self, mark: Mark, sender: BrokerId | None, now_ns: int) -> None:
+        for way in self._subscriptions.ways(mark.host, sender):
+            self._outbox.send(way, mark, Reason.SYNC, now_ns)
+
     def _end(self, subscription: str, now_ns: int) -> None:
+        self.changes += 1
         self._clients.release(subscription)
         self._subscriptions.unsubscribe(subscription, now_ns)
 

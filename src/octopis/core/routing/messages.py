@@ -32,7 +32,7 @@ class Reason(Enum):
 
 _WORDS = {
     Reason.SUBSCRIPTION: "every broker must know the subscription",
-    Reason.SYNC: "the link has come up, so both ends compare what they know",
+    Reason.SYNC: "brokers compare what they know: the link has come up, or somebody asks",
     Reason.MATCH: "a matching subscription lies behind it",
     Reason.PENDING: "the notification carries this cluster as pending",
     Reason.CASE_I: "case I: the free iCOL with the shortest queue takes the pending clusters along",
@@ -134,8 +134,20 @@ class Refresh(msgspec.Struct, frozen=True):
     generation: int
 
 
+class Mark(msgspec.Struct, frozen=True):
+    """Stands behind all that the clients of `host` have changed before, wherever that goes.
+
+    Marks of a host are numbered. `version` is what a broker must have heard of the host's changes
+    where these are numbered, too: generation and sequence.
+    """
+
+    host: BrokerId
+    number: int
+    version: tuple[int, int] = (0, 0)
+
+
 SubscriptionMessage = Subscribe | Unsubscribe | Flooded
-SyncMessage = TableSnapshot | HostState | HostVersions | Refresh
+SyncMessage = TableSnapshot | HostState | HostVersions | Refresh | Mark
 Message = SubscriptionMessage | SyncMessage | NotificationMessage
 
 
@@ -169,4 +181,13 @@ class Lost(msgspec.Struct, frozen=True):
     subscription: str
 
 
-Effect = Enqueue | Deliver | Stored | Lost
+class Marked(msgspec.Struct, frozen=True):
+    """Know that a mark has come over `link`; `is_known`: and all that stands before it."""
+
+    host: BrokerId
+    number: int
+    link: BrokerId
+    is_known: bool
+
+
+Effect = Enqueue | Deliver | Stored | Lost | Marked

@@ -108,6 +108,21 @@ class TwoStepBroadcast:
         snapshot = TableSnapshot(tuple(each for each in news if each is not None))
         self._outbox.send(neighbour, snapshot, Reason.SYNC, now_ns)
 
+    def ways(self, host: BrokerId, sender: BrokerId | None) -> list[BrokerId]:
+        """Return the links on which changes of `host` go on from here that came from `sender`."""
+        is_primary = host.cluster == self._broker.cluster
+        return [
+            link
+            for link, status in self._links.items()
+            if status.is_up and forwards(is_primary=is_primary, is_way_back=link == sender)
+        ]
+
+    version = (0, 0)
+
+    def knows(self, host: BrokerId, version: tuple[int, int]) -> bool:  # noqa: ARG002
+        """Whatever stood before a mark came before it: over this link, or in its snapshot."""
+        return True
+
     def _news_for(self, neighbour: BrokerId, entry: Entry | None) -> Subscribe | None:
         """Return what `neighbour` must be told of an entry, if anything."""
         if entry is None or not forwards(

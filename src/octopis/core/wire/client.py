@@ -25,6 +25,7 @@ from octopis.errors import ProtocolError
 _Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 _ARRAY_OF_2 = b"\x92"
 _REQUEST_BYTES = 8
+SETTLED_MS_MAX = 3_600_000
 
 
 class SubscribeRequest(msgspec.Struct, frozen=True):
@@ -46,6 +47,16 @@ class UnsubscribeRequest(msgspec.Struct, frozen=True):
 
     request: _Count
     id: str
+
+
+class SettledRequest(msgspec.Struct, frozen=True):
+    """A wish to hear when every living broker knows all subscriptions made before.
+
+    The answer is a refusal (NotSettled) where that takes more than `limit_ms`.
+    """
+
+    request: _Count
+    limit_ms: Annotated[int, Meta(ge=0, le=SETTLED_MS_MAX)]
 
 
 class PublishRequest(msgspec.Struct, frozen=True):
@@ -95,13 +106,17 @@ class LostNotice(msgspec.Struct, frozen=True):
 
 
 ClientControl = Ping | Pong | Goodbye | StatusRequest
-FromClient = SubscribeRequest | UnsubscribeRequest | PublishRequest | Consumed | ClientControl
+Change = SubscribeRequest | UnsubscribeRequest | SettledRequest
+"""What a broker does in the order of a client's wishes."""
+
+FromClient = Change | PublishRequest | Consumed | ClientControl
 ToClient = (
     list[AnswerItem] | list[Delivery] | GapNotice | LostNotice | Ping | Pong | Goodbye | Status
 )
 
 _subscribe = BodyDecoder[SubscribeRequest](SubscribeRequest, "a subscribe request")
 _unsubscribe = BodyDecoder[UnsubscribeRequest](UnsubscribeRequest, "an unsubscribe request")
+_settled = BodyDecoder[SettledRequest](SettledRequest, "a settled request")
 _consumed = BodyDecoder[Consumed](Consumed, "a count of deliveries")
 _answers = BodyDecoder[list[AnswerItem]](list[AnswerItem], "an answer")
 _deliveries = BodyDecoder[list[Delivery]](list[Delivery], "a batch of deliveries")
@@ -109,11 +124,12 @@ _gap = BodyDecoder[GapNotice](GapNotice, "a gap notice")
 _lost = BodyDecoder[LostNotice](LostNotice, "a notice of a lost subscription")
 
 
-def encode_request(request: SubscribeRequest | UnsubscribeRequest | Consumed) -> bytes:
+def encode_request(request: Change | Consumed) -> bytes:
     """Return the frame of a client's request."""
     kinds = {
         SubscribeRequest: FrameKind.SUBSCRIBE,
         UnsubscribeRequest: FrameKind.UNSUBSCRIBE,
+        SettledRequest: FrameKind.SETTLED,
         Consumed: FrameKind.CONSUMED,
     }
     return encode_frame(kinds[type(request)], encode(request))
@@ -160,6 +176,8 @@ def decode_from_client(frame: Frame) -> FromClient:
         return _subscribe.decode(body)
     if kind == FrameKind.UNSUBSCRIBE:
         return _unsubscribe.decode(body)
+    if kind == FrameKind.SETTLED:
+        return _settled.decode(body)
     control = decode_control(frame)
     if not isinstance(control, ClientControl):
         raise ProtocolError(f"a client does not send frames of kind {kind}")

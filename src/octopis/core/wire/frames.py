@@ -41,6 +41,9 @@ class FrameKind(IntEnum):
     NOTIFICATIONS = 19
     NOTIFICATIONS_WITH_TARGETS = 20
     NOTICE = 21
+    INQUIRY = 22
+    CONFIRMED = 23
+    REPORT = 24
 
     SUBSCRIBE = 32
     UNSUBSCRIBE = 33
@@ -49,7 +52,8 @@ class FrameKind(IntEnum):
     ANSWERS = 36
     DELIVER = 37
     GAP = 38
-    LOST = 45
+    SETTLED = 39
+    LOST = 40
 
     STATUS_REQUEST = 48
     STATUS = 49

@@ -16,6 +16,7 @@ from octopis.core.routing.messages import HostState, Message, NotificationMessag
 from octopis.core.topology import SCOT
 from octopis.core.wire.control import Goodbye, Notice, Ping, Pong, decode_control
 from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, encode_items
+from octopis.core.wire.inquiries import Asking, decode_asking
 from octopis.core.wire.published import Published, PublishedBody, decode_published, make_published
 from octopis.core.wire.subscriptions import (
     PART_MAX,
@@ -82,7 +83,7 @@ def decode_with_targets(body: bytes | memoryview) -> list[NotificationMessage]:
 Encoded = tuple[FrameKind, bytes]
 """A message as it waits in a queue: an item of a frame, or (a table) all its frames."""
 
-LinkControl = Ping | Pong | Goodbye | Notice
+LinkControl = Ping | Pong | Goodbye | Notice | Asking
 
 _WHOLE_FRAMES = (FrameKind.SNAPSHOT, FrameKind.HOST_STATE)
 """Kinds of messages that are encoded as all their frames, not as items of one."""
@@ -134,7 +135,7 @@ class LinkDecoder:
         if kind == FrameKind.HOST_STATE:
             state = self._assembler.host_state(body)
             return [] if state is None else [state]
-        control = decode_control(frame)
+        control = decode_asking(frame) or decode_control(frame)
         if not isinstance(control, LinkControl):
             raise ProtocolError(f"a frame of kind {kind} does not belong on a link")
         return control

@@ -15,6 +15,7 @@ from octopis.core.routing.messages import (
     Flooded,
     HostState,
     HostVersions,
+    Mark,
     Message,
     Refresh,
     Subscribe,
@@ -73,6 +74,13 @@ class _Refresh(msgspec.Struct, frozen=True, array_like=True, tag=5):
     generation: _Number
 
 
+class _Mark(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    host: BrokerId
+    number: _Number
+    generation: _Number
+    sequence: _Number
+
+
 class _SnapshotPart(msgspec.Struct, frozen=True, array_like=True):
     last: bool
     subscriptions: Annotated[list[_Subscribe], Meta(max_length=_TAKEN_MAX)]
@@ -87,7 +95,7 @@ class _HostStatePart(msgspec.Struct, frozen=True, array_like=True):
 
 
 _Item = TypeVar("_Item")
-_Change = _Subscribe | _Unsubscribe | _Flooded | _Hello | _Refresh
+_Change = _Subscribe | _Unsubscribe | _Flooded | _Hello | _Refresh | _Mark
 
 _changes = BodyDecoder[list[_Change]](
     Annotated[list[_Change], Meta(max_length=_TAKEN_MAX)], "a change of subscriptions"
@@ -107,7 +115,7 @@ def decode_bits(data: bytes) -> int:
 
 
 def encode_change(message: Message) -> bytes:
-    """Return a Subscribe, Unsubscribe, Flooded, HostVersions or Refresh as an item of CHANGES."""
+    """Return a Subscribe, Unsubscribe, Flooded, ... or Mark as an item of CHANGES."""
     match message:
         case Subscribe():
             return encode(_subscribe_out(message))
@@ -122,6 +130,8 @@ def encode_change(message: Message) -> bytes:
             return encode(_Hello([(host, *state) for host, state in message.known.items()]))
         case Refresh():
             return encode(_Refresh(message.host, message.generation))
+        case Mark():
+            return encode(_Mark(message.host, message.number, *message.version))
     raise AssertionError(f"{type(message).__name__} is no change of subscriptions")
 
 
@@ -221,3 +231,5 @@ def _change_in(change: _Change) -> Message:
             return HostVersions({host: (gen, seq, crc) for host, gen, seq, crc in change.known})
         case _Refresh():
             return Refresh(change.host, change.generation)
+        case _Mark():
+            return Mark(change.host, change.number, (change.generation, change.sequence))
