@@ -11,14 +11,13 @@ from octopis.client.address import Backoff, parse_addresses
 from octopis.client.connection import ClientConnection
 from octopis.client.publishing import Publication, Publishing
 from octopis.client.streams import Gap, Notifications, Streams
+from octopis.client.subscribing import Subscribing
 from octopis.core.model import BrokerId, Value
 from octopis.core.wire.client import (
     SETTLED_MS_MAX,
     Consumed,
     Delivery,
     SettledRequest,
-    SubscribeRequest,
-    UnsubscribeRequest,
     encode_request,
 )
 from octopis.core.wire.control import StatusRequest, encode_control
@@ -28,7 +27,6 @@ from octopis.errors import (
     ConnectionLost,
     InvalidConfiguration,
     InvalidFilter,
-    InvalidSubscription,
     NotOpen,
     NotSettled,
     OctopisError,
@@ -45,7 +43,6 @@ SETTLED_S = 10.0
 
 _ANSWER_S = 2.0
 SILENCE_S = 20.0
-_REQUESTS_AT_ONCE = 1_000
 _log = logging.getLogger(__name__)
 
 
@@ -85,7 +82,7 @@ class Client:
         self._keeper: asyncio.Task[None] | None = None
         self._failure: OctopisError | None = None
         self._numbers = count(1)
-        self._moves = 0
+        self._subscribing = Subscribing()
         self._streams = Streams(self._window)
         self._publishing = Publishing(self.id, self._open_connection)
 
@@ -211,7 +208,7 @@ class Client:
         """Subscribe a stream's filters."""
         self._streams.add(stream)
         try:
-            await self._subscribe(stream, await self._open_connection())
+            await self._subscribing.subscribe(stream, await self._open_connection())
         except BaseException:
             await self.close_stream(stream)
             raise
@@ -221,42 +218,8 @@ class Client:
         self._streams.remove(stream)
         self.consumed()
         connection = self._connection
-        if connection is None or not connection.is_open:
-            return
-        answers = [
-            connection.ask(_unsubscribe_frame(identity)) for identity in stream.names.values()
-        ]
-        # Refused is what was never accepted; lost is what ends with the connection anyway.
-        await asyncio.gather(*answers, return_exceptions=True)
-
-    async def _subscribe(self, stream: Notifications, connection: ClientConnection) -> None:
-        names = list(stream.names.items())
-        for start in range(0, len(names), _REQUESTS_AT_ONCE):
-            part = names[start : start + _REQUESTS_AT_ONCE]
-            refused = await self._ask_for(part, stream, connection)
-            if refused:  # this client had them before, elsewhere: here it is now
-                last = max(refusal.epoch or 0 for refusal in refused.values())
-                self._moves = max(self._moves, last) + 1
-                for refusal in (await self._ask_for(list(refused), stream, connection)).values():
-                    raise refusal
-
-    async def _ask_for(
-        self, names: list[tuple[int, str]], stream: Notifications, connection: ClientConnection
-    ) -> dict[tuple[int, str], InvalidSubscription]:
-        """Subscribe; return what was refused because of a later move. Raises all other refusals."""
-        answers = [
-            connection.ask(_subscribe_frame(number, name, stream.subscriptions[name], self._moves))
-            for number, name in names
-        ]
-        refused = {}
-        for each, found in zip(
-            names, await asyncio.gather(*answers, return_exceptions=True), strict=True
-        ):
-            if isinstance(found, InvalidSubscription) and found.epoch is not None:
-                refused[each] = found
-            elif isinstance(found, BaseException):
-                raise found
-        return refused
+        if connection is not None and connection.is_open:
+            await self._subscribing.unsubscribe(stream, connection)
 
     # What the connection and the streams tell
 
@@ -377,13 +340,13 @@ class Client:
         while True:
             await asyncio.sleep(backoff.next())
             self._addresses.append(self._addresses.pop(0))
-            self._moves += 1
+            self._subscribing.moved()
             try:
                 await self._connect()
                 assert self._connection is not None
                 self._streams.tell_gap(Gap(f"the connection was lost: {reason}"))
                 for stream in self._streams:
-                    await self._resubscribe(stream, self._connection)
+                    await self._subscribing.resubscribe(stream, self._connection)
             except ConnectionFailed as failure:
                 if loop.time() > deadline:
                     tried = f"gave up after {self._reconnect_s:g} s: {failure}"
@@ -392,14 +355,6 @@ class Client:
             else:
                 _log.warning("%s is connected again, to %s", self.id, self.broker)
                 return True
-
-    async def _resubscribe(self, stream: Notifications, connection: ClientConnection) -> None:
-        try:
-            await self._subscribe(stream, connection)
-        except ConnectionLost:
-            raise
-        except OctopisError as failure:  # refused this time: the stream cannot go on
-            stream.end(failure)
 
     def _fail(self, failure: OctopisError) -> None:
         """Let everybody know that there will be no connection any more."""
@@ -418,15 +373,3 @@ def connect(address: str, **options: Any) -> Client:
     client with the `client_id` and the secret of an earlier one takes over its subscriptions.
     """
     return Client(address, **options)
-
-
-def _subscribe_frame(
-    number: int, name: str, filter_: "Filter", epoch: int
-) -> Callable[[int], bytes]:
-    return lambda request: encode_request(
-        SubscribeRequest(request, number, name, str(filter_), "sql", epoch)
-    )
-
-
-def _unsubscribe_frame(name: str) -> Callable[[int], bytes]:
-    return lambda request: encode_request(UnsubscribeRequest(request, name))

@@ -4,11 +4,14 @@ Each process has as many brokers as the others, and neighbours are apart where t
 work on the same notifications one after the other, and in different processes they do so at the
 same time, on different cores.
 
+A process that ends by itself is started anew, at the same addresses: its brokers join again.
+
 No process outlives the supervisor: each holds one end of a pipe and stops when the other is closed,
 which the system does for a supervisor that was killed.
 """
 
 import asyncio
+import logging
 import os
 import resource
 import signal
@@ -24,7 +27,8 @@ import msgspec
 from octopis.core.model import BrokerId
 from octopis.core.topology import SCOT
 from octopis.errors import OperationFailed
-from octopis.overlay.deployment import address_of, open_listeners, planned
+from octopis.overlay.deaths import Deaths
+from octopis.overlay.deployment import Addresses, address_of, open_listeners, planned
 from octopis.overlay.process import Child, ProcessOrder
 from octopis.overlay.registry import CONFIGURATION_FILE, OverlayState, StateFolder
 from octopis.overlay.settings import NamedOverlay, format_overlay, parse_overlay
@@ -33,6 +37,7 @@ from octopis.trace import Level
 START_S = 120.0
 _END_S = 5.0
 _LOOK_S = 0.02
+_log = logging.getLogger(__name__)
 _OTHER_FILES = 48
 """What a process has open beside listeners and links, with room for the first clients."""
 
@@ -123,8 +128,10 @@ class Supervisor:
     async def run(self, on_ready: Callable[[OverlayState], None]) -> None:
         """Run the overlay; `on_ready` is told when every broker takes requests.
 
-        Raises OperationFailed where a port is taken or too few files may be open (then nothing
-        was started) and where a process has ended by itself (then the others were stopped).
+        A process that ends by itself is started anew. Raises OperationFailed where a port is
+        taken or too few files may be open (then nothing was started), and where a process ends
+        during the start, again and again, or while a trace is written, which would have a hole
+        (then the others were stopped).
         """
         overlay = parse_overlay(self._order.configuration, "the overlay's document")
         limits, scot = overlay.configuration.limits, overlay.configuration.scot
@@ -150,7 +157,7 @@ class Supervisor:
                     state = msgspec.structs.replace(state, ready=True)
                     folder.write(state)
                     on_ready(state)
-                    await self._watched(self._stop.wait())
+                    await self._keep_running(addresses, document)
                     await self._drain(limits.drain_s)
             finally:
                 await self._end()
@@ -162,11 +169,48 @@ class Supervisor:
         for number, share in enumerate(shares):
             child = Child(number, share, document.with_name(f"process-{number}.log"))
             self._children.append(child)
-            numbers = {broker.short: listeners[broker].fileno() for broker in share}
-            trace, level = self._order.trace, self._order.level
-            await child.start(ProcessOrder(str(document), numbers, trace, level), listeners)
-        for listener in listeners.values():
-            listener.close()
+            await self._start_child(child, listeners, document)
+
+    async def _start_child(
+        self, child: Child, listeners: dict[BrokerId, socket], document: Path
+    ) -> None:
+        numbers = {broker.short: listeners[broker].fileno() for broker in child.brokers}
+        trace, level = self._order.trace, self._order.level
+        await child.start(ProcessOrder(str(document), numbers, trace, level), listeners)
+        for broker in child.brokers:
+            listeners[broker].close()
+
+    async def _keep_running(self, addresses: Addresses, document: Path) -> None:
+        """Wait until the overlay is to stop; start anew what ends by itself before."""
+        if self._order.trace is not None:
+            await self._watched(self._stop.wait())
+            return
+        stop = asyncio.create_task(self._stop.wait())
+        deaths = [Deaths() for _ in self._children]
+        while not stop.done():
+            ends = {asyncio.create_task(child.ended()): child for child in self._children}
+            try:
+                await asyncio.wait({stop, *ends}, return_when=asyncio.FIRST_COMPLETED)
+                died = [(child, end.result()) for end, child in ends.items() if end.done()]
+            finally:
+                for task in ends:
+                    task.cancel()
+            for child, status in died if not stop.done() else ():
+                delay_s = deaths[child.number].next_start_s(time.monotonic())
+                if delay_s is None:
+                    raise OperationFailed(child.fault(status))
+                _log.warning("%s; it starts anew in %g s", child.ending(status), delay_s)
+                await asyncio.wait([stop], timeout=delay_s)
+                if not stop.done():
+                    await self._start_anew(child, addresses, document)
+
+    async def _start_anew(self, dead: Child, addresses: Addresses, document: Path) -> None:
+        """Start a process in the place of one that has died, at the same addresses."""
+        await dead.end(_END_S)
+        child = Child(dead.number, dead.brokers, dead.log)
+        self._children[dead.number] = child
+        listeners = open_listeners({broker: addresses[broker] for broker in dead.brokers})
+        await self._start_child(child, listeners, document)
 
     async def _started(self) -> bool:
         """Wait until every broker is ready; False where the overlay is to stop before that."""

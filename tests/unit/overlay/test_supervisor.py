@@ -34,9 +34,9 @@ def test_overlay_runs_until_it_is_told_to_stop_and_leaves_no_state(tmp_path: Pat
     run_live(work())
 
 
-def test_process_that_ends_by_itself_is_a_failure_with_its_log(tmp_path: Path):
+def test_process_that_ends_while_a_trace_is_written_is_a_failure_with_its_log(tmp_path: Path):
     async def work() -> None:
-        supervisor = Supervisor(small_order(tmp_path))
+        supervisor = Supervisor(small_order(tmp_path, trace=str(tmp_path / "trace")))
 
         def ready(_: OverlayState) -> None:
             supervisor._children[1].kill()
