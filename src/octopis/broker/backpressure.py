@@ -1,133 +1,28 @@
-"""Backpressure: publications wait everywhere while a queue anywhere is past its high-water mark.
+"""Backpressure: publications wait while a queue on their way is past its high-water mark.
 
-And changes of subscriptions wait while too many changes of tables wait for a link anywhere.
+The broker whose queue it is says so by a notice, which the others pass on. It names the links that
+are stuck, and the broker itself where a subscriber of its own is. By the overlay's structure a host
+of publishers knows which hosts lie behind them: what goes to one of these waits, and nothing else.
+(BID's trees are known only where they grow: there every publication waits.)
 
-The broker whose queue it is says so to its neighbours by a notice, and they pass it on. A notice
-names its broker and carries a number that rises, so that it goes round the overlay once and old
-news never replaces newer. While it holds, its broker renews it; one that was not renewed for three
-times that long is forgotten, as its broker is gone or cannot be reached.
-
-A broker that starts again takes a new incarnation and counts from zero. No clock says which of two
-incarnations is the newer: the one that is heard of second is, and the other is dead from then on.
+Changes of subscriptions wait while too many changes of tables wait for a link anywhere: they go
+everywhere.
 """
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
+from octopis.broker.notices import Notices
 from octopis.broker.settings import OverlayConfiguration
 from octopis.core.model import BrokerId
+from octopis.core.routing import Algorithm
+from octopis.core.topology import SCOT
 from octopis.core.wire.control import Notice
 from octopis.errors import ProtocolError
 
-_RENEWALS_MISSED_MAX = 3
-_DEAD_MAX = 16
-"""Earlier incarnations of a broker that are remembered; what they said is under way no more."""
-
 _log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Heard:
-    incarnation: str
-    number: int
-    holds: bool
-    changes: bool
-    at: float
-    dead: tuple[str, ...] = ()
-
-
-def new_incarnation() -> str:
-    """Return what no other start of a broker is called."""
-    return secrets.token_hex(8)
-
-
-class Notices:
-    """All brokers' notices, the own one among them. Time comes in as an argument."""
-
-    def __init__(self, broker: BrokerId, renewal_s: float, incarnation: str = "") -> None:
-        self._broker = broker
-        self._incarnation = incarnation or new_incarnation()
-        self._number = 0
-        self._renewal_s = renewal_s
-        self._heard: dict[BrokerId, _Heard] = {}
-
-    @property
-    def brokers(self) -> list[BrokerId]:
-        """The brokers whose notices hold."""
-        return [broker for broker, heard in self._heard.items() if heard.holds]
-
-    @property
-    def changes(self) -> list[BrokerId]:
-        """The brokers at which too many changes of tables wait."""
-        return [broker for broker, heard in self._heard.items() if heard.changes]
-
-    def own(self, *, holds: bool, changes: bool = False, now: float) -> Notice | None:
-        """Say whether the own queues are past their mark; return the notice to send, if any."""
-        known = self._heard.get(self._broker)
-        said = (False, False) if known is None else (known.holds, known.changes)
-        renewed = known is not None and now - known.at < self._renewal_s
-        if (holds, changes) == said and (renewed or not (holds or changes)):
-            return None
-        return self._say(holds=holds, changes=changes, now=now)
-
-    def heard(self, notice: Notice, now: float) -> Notice | None:
-        """Take a notice in, and return what must be passed on, if it is news.
-
-        What somebody says in the name of this broker, and it has not said itself, is answered by
-        a notice of a new incarnation: so nobody else can have the last word about it.
-        """
-        if notice.broker == self._broker:
-            if notice.incarnation == self._incarnation and notice.number <= self._number:
-                return None
-            known = self._heard.get(self._broker)
-            self._incarnation, self._number = new_incarnation(), 0
-            if known is None:
-                return self._say(holds=False, changes=False, now=now)
-            return self._say(holds=known.holds, changes=known.changes, now=now)
-        known = self._heard.get(notice.broker)
-        dead: tuple[str, ...] = ()
-        if known is not None:
-            if notice.incarnation == known.incarnation:
-                if notice.number <= known.number:
-                    return None
-                dead = known.dead
-            elif notice.incarnation in known.dead:
-                return None
-            else:
-                dead = (*known.dead, known.incarnation)[-_DEAD_MAX:]
-        self._heard[notice.broker] = _Heard(
-            notice.incarnation, notice.number, notice.holds, notice.changes, now, dead
-        )
-        return notice
-
-    def _say(self, *, holds: bool, changes: bool, now: float) -> Notice:
-        self._number += 1
-        self._heard[self._broker] = _Heard(self._incarnation, self._number, holds, changes, now)
-        return Notice(self._broker, self._incarnation, self._number, holds, changes)
-
-    def expire(self, now: float) -> list[BrokerId]:
-        """Forget notices that were not renewed, and return whose they were."""
-        limit = _RENEWALS_MISSED_MAX * self._renewal_s
-        gone = [
-            broker
-            for broker, heard in self._heard.items()
-            if (heard.holds or heard.changes) and broker != self._broker and now - heard.at > limit
-        ]
-        for broker in gone:
-            self._heard[broker].holds = self._heard[broker].changes = False
-        return gone
-
-    def holding(self) -> list[Notice]:
-        """Return the notices that hold, for a neighbour whose link has come up."""
-        return [
-            Notice(broker, heard.incarnation, heard.number, heard.holds, heard.changes)
-            for broker, heard in self._heard.items()
-            if heard.holds or heard.changes
-        ]
 
 
 class NoticeOutput(Protocol):
@@ -148,7 +43,9 @@ class Backpressure:
         changed: Callable[[], None],
     ) -> None:
         self._broker = broker
+        self._scot = overlay.scot
         self._known = frozenset(overlay.scot.brokers)
+        self._is_by_structure = overlay.routing.algorithm is not Algorithm.BID
         self._links = links
         self._changed = changed
         self._loop = asyncio.get_running_loop()
@@ -160,7 +57,10 @@ class Backpressure:
         """The own links for which too many changes of tables wait."""
 
         self.brokers: list[BrokerId] = []
-        """The brokers whose notices hold, as far as is known here: publications wait for them."""
+        """The brokers whose notices hold, as far as is known here."""
+
+        self.held: frozenset[BrokerId] = frozenset()
+        """The hosts to which nothing goes from here for now."""
 
         self.change_brokers: list[BrokerId] = []
         """The brokers at which too many changes wait: changes of subscriptions wait for them."""
@@ -183,7 +83,7 @@ class Backpressure:
 
     def heard(self, neighbour: BrokerId, notice: Notice) -> None:
         """Take a neighbour's notice in, and pass news on. Raises ProtocolError."""
-        if notice.broker not in self._known:
+        if not self._known.issuperset((notice.broker, *notice.stuck)):
             raise ProtocolError(f"a notice is about {notice.broker}, which is not in this overlay")
         news = self._notices.heard(notice, self._loop.time())
         if news is not None:
@@ -197,8 +97,12 @@ class Backpressure:
 
     def say(self) -> None:
         """Say to all when the own backpressure begins, goes on or ends."""
+        stuck = {getattr(output, "neighbour", self._broker) for output in self.outputs}
         notice = self._notices.own(
-            holds=bool(self.outputs), changes=bool(self.change_outputs), now=self._loop.time()
+            holds=bool(self.outputs),
+            changes=bool(self.change_outputs),
+            stuck=tuple(sorted(stuck)),
+            now=self._loop.time(),
         )
         if notice is not None:
             self._pass_on(notice, None)
@@ -213,9 +117,39 @@ class Backpressure:
     def _look(self) -> None:
         self.brokers = self._notices.brokers
         self.change_brokers = self._notices.changes
+        held: set[BrokerId] = set()
+        for notice in self._notices.holding():
+            if notice.holds and notice.stuck and self._is_by_structure:
+                for neighbour in notice.stuck:
+                    held |= hosts_behind(self._scot, self._broker, notice.broker, neighbour)
+            elif notice.holds:
+                held |= self._known
+        self.held = frozenset(held)
         self._changed()
 
     def _pass_on(self, notice: Notice, sender: BrokerId | None) -> None:
         for neighbour, link in self._links.items():
             if neighbour != sender:
                 link.control(notice)
+
+
+def hosts_behind(
+    scot: SCOT, start: BrokerId, broker: BrokerId, neighbour: BrokerId
+) -> set[BrokerId]:
+    """Return the hosts to which what is published at `start` goes from `broker` to `neighbour`.
+
+    A notification changes clusters at once, at its first broker, and then stays in its host's.
+    Where both are the same broker, it is this one alone.
+    """
+    if neighbour == broker:
+        return {broker}
+    if broker.cluster != neighbour.cluster:
+        return set(scot.cluster(neighbour.cluster)) if start == broker else set()
+    tree = scot.acyclic
+    ahead = tree.distance(start.region, broker.region) + 1
+    return {
+        host
+        for host in scot.cluster(broker.cluster)
+        if ahead + tree.distance(neighbour.region, host.region)
+        == tree.distance(start.region, host.region)
+    }

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Coroutine
 from socket import socket
 
-from octopis.broker.backpressure import Backpressure, new_incarnation
+from octopis.broker.backpressure import Backpressure
 from octopis.broker.connection import LogLimit
 from octopis.broker.effects import Effects
 from octopis.broker.handshake import Dialler, Reception, dials
@@ -90,7 +90,6 @@ class LiveBroker:
         self.overlay = overlay
         self.address = Address()
         self.warnings = LogLimit(_log)
-        self.incarnation = new_incarnation()
         self.started_at = time.time()
         self.recorder = recorder or Recorder()
         routing = overlay.routing

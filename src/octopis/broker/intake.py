@@ -1,10 +1,10 @@
 """Where clients come in, and where their requests wait for their turn.
 
 Nothing is taken in before the broker has heard of its neighbours, or once it stops. Publications
-also wait while there is backpressure anywhere in the overlay; changes of subscriptions while too
-many of them wait for a link anywhere. A turn of the event loop takes one batch from all clients
-that have something waiting, one request of each after the other; so no client can shut others out,
-and all that the turn brought is matched together.
+also wait while there is backpressure on their way, and with them what their client published later;
+changes of subscriptions while too many of them wait for a link anywhere. A turn of the event loop
+takes one batch from all clients that have something waiting, one request of each after the other;
+so no client can shut others out, and all that the turn brought is matched together.
 """
 
 import asyncio
@@ -48,6 +48,7 @@ class _Publication(Struct):
     notifications: list[Published]
     taken: int = 0
     unsent: int = 0
+    held_by: object = None
 
 
 class Intake:
@@ -100,8 +101,8 @@ class Intake:
 
     @property
     def may_publish(self) -> bool:
-        """Whether publications may be taken in now."""
-        return self.is_open and not self._backpressure.brokers
+        """Whether publications may be taken in now, wherever they go."""
+        return self.is_open and not self._backpressure.held
 
     @property
     def may_change(self) -> bool:
@@ -109,8 +110,8 @@ class Intake:
         return self.is_open and not self._backpressure.change_brokers
 
     def wake(self) -> None:
-        """Take a turn soon, if anything may be done."""
-        if (self._publishing and self.may_publish) or (self._changing and self.may_change):
+        """Take a turn soon, if anything may be done: something has changed."""
+        if (self._publishing and self.is_open) or (self._changing and self.may_change):
             self._schedule()
 
     # Clients
@@ -179,16 +180,19 @@ class Intake:
         self._is_scheduled = False
         if self._changing:
             self._change()
-        if self._publishing and self.may_publish:
-            self._publish()
+        goes_on = self._publishing and self.is_open and self._publish()
         self._effects.flush()
-        if self._changing or self._publishing:
-            self.wake()
+        if goes_on or (self._changing and self.may_change):
+            self._schedule()
 
-    def _publish(self) -> None:
-        """Route one batch of what all clients have waiting, and answer what is whole."""
+    def _publish(self) -> bool:
+        """Route one batch of what all clients have waiting, and answer what is whole.
+
+        Returns whether there is more that may be routed.
+        """
         batch: list[Published] = []
         done: list[tuple[ClientSession, _Publication]] = []
+        held: dict[ClientSession, None] = {}
         is_whole = self._core.is_whole
         while self._publishing and len(batch) < self._batch_max:
             session, _ = self._publishing.popitem(last=False)
@@ -196,6 +200,9 @@ class Intake:
             if publication is not None:
                 start = publication.taken
                 part = publication.notifications[start : start + self._batch_max - len(batch)]
+                if self._backpressure.held:
+                    part, is_held = self._free(publication, part)
+                    held |= dict.fromkeys([session] if is_held else ())
                 publication.taken += len(part)
                 batch += part
                 if not is_whole:  # by itself, to know whose copies go nowhere
@@ -204,14 +211,30 @@ class Intake:
                     del self._begun[session]
                     session.finish_publication()
                     done.append((session, publication))
-            if session.publications:
+            if session.publications and session not in held:
                 self._publishing[session] = None
         if batch and is_whole:
             self._route(batch)
+        goes_on = bool(self._publishing)
+        self._publishing |= held
         unheard = 0 if is_whole else len(self._core.unheard)
         for session, publication in done:
             session.answer(publication.request, None, publication.unsent, unheard)
             self._effects.add(session)
+        return goes_on
+
+    def _free(
+        self, publication: _Publication, part: list[Published]
+    ) -> tuple[list[Published], bool]:
+        """Return the notifications before the first that goes where nothing goes for now."""
+        held = self._backpressure.held
+        if publication.held_by is held:  # nothing has changed since it was looked at
+            return [], True
+        for number, hosts in enumerate(self._core.hosts_of(part)):
+            if not held.isdisjoint(hosts):
+                publication.held_by = held
+                return part[:number], True
+        return part, False
 
     def _route(self, batch: list[Published]) -> int:
         """Route notifications, and return how many copies could not be sent."""

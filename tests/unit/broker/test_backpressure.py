@@ -1,9 +1,12 @@
+import asyncio
+
 import pytest
 
-from octopis.broker.backpressure import Notices
+from octopis.broker.backpressure import hosts_behind
+from octopis.broker.notices import Notices
 from octopis.core.wire.control import Notice
 from octopis.errors import ProtocolError
-from support.live import line, overlay, ready, run_live, until
+from support.live import client_of, line, overlay, ready, run_live, tables_hold, until
 from support.overlays import A0, A1, B0
 
 
@@ -46,7 +49,9 @@ def test_own_notice_that_comes_back_is_no_news():
     assert notices.brokers == [A0]
 
 
-@pytest.mark.parametrize("forged", [Notice(A0, "one", 2**62, holds=True), Notice(A0, "x", 1, True)])
+@pytest.mark.parametrize(
+    "forged", [Notice(A0, "one", 2**62, holds=True), Notice(A0, "x", 1, holds=True)]
+)
 def test_nobody_else_has_the_last_word_about_a_broker(forged: Notice):
     own, other = Notices(A0, 1.0, "one"), Notices(B0, 1.0, "two")
     assert other.heard(forged, 0.0) == forged
@@ -152,7 +157,58 @@ def test_backpressure_that_lasts_is_renewed():
         async with ready(overlay(line(2))) as live:
             live[A].backpressure.output_changed("one", True)
             await until(lambda: live[B].backpressure.brokers)
-            heard = live[B].backpressure._notices._heard[A]
-            await until(lambda: live[B].backpressure._notices._heard[A].number > heard.number)
+            number = live[B].backpressure._notices._heard[A].notice.number
+            await until(lambda: live[B].backpressure._notices._heard[A].notice.number > number)
+
+    run_live(work())
+
+
+TREE = line(3, 2)
+A0_, A1_, B0_, B1_, C0_, C1_ = TREE.brokers
+
+
+@pytest.mark.parametrize(
+    ("start", "stuck", "hosts"),
+    [
+        (A0_, (B0_, C0_), {C0_}),  # along the tree
+        (A1_, (B0_, C0_), {C0_}),  # after changing clusters at once
+        (C0_, (B0_, C0_), set()),  # the other way
+        (A0_, (B1_, C1_), {C1_}),
+        (A0_, (A0_, A1_), {A1_, B1_, C1_}),  # the only place to change clusters
+        (A0_, (B0_, B1_), set()),
+        (A0_, (C1_, C1_), {C1_}),  # a client there
+    ],
+)
+def test_hosts_behind_a_link_are_those_whose_notifications_take_it(start, stuck, hosts):
+    assert hosts_behind(TREE, start, *stuck) == hosts
+
+
+def test_only_what_goes_over_a_stuck_link_waits():
+    async def work() -> None:
+        scot = line(3)
+        first, middle, last = scot.brokers
+        async with (
+            ready(overlay(scot)) as live,
+            client_of(live[middle]) as reader,
+            client_of(live[last]) as far,
+            client_of(live[first]) as one,
+            client_of(live[first]) as other,
+            reader.subscribe("near > 0") as near_ones,
+            far.subscribe("far > 0") as far_ones,
+        ):
+            await tables_hold(live, 2)
+            link = live[middle].links[last]
+            live[middle].backpressure.output_changed(link, True)
+            await until(lambda: live[first].backpressure.held == {last})
+            waits = asyncio.create_task(one.publish_many([{"near": 1}, {"far": 1}, {"near": 2}]))
+            for number in range(3, 50):
+                await other.publish({"near": number})
+            assert not waits.done()
+            got = [(await anext(near_ones)).attributes["near"] for _ in range(48)]
+            assert sorted(got) == [1, *range(3, 50)]  # not 2: it stands behind what waits
+            live[middle].backpressure.output_changed(link, False)
+            assert await waits == 3
+            assert (await anext(far_ones)).attributes == {"far": 1}
+            assert (await anext(near_ones)).attributes == {"near": 2}
 
     run_live(work())

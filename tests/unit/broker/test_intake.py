@@ -19,7 +19,7 @@ class Home:
     def __init__(self, batch_max: int) -> None:
         self.id = "here"
         self.batch_max = batch_max
-        self.brokers: list[str] = []
+        self.held: frozenset[str] = frozenset()
         self.change_brokers: list[str] = []
         self.batches: list[list[Published]] = []
         self.changes: list[str] = []
@@ -34,8 +34,11 @@ class Home:
         assert now_ns
         self.batches.append(batch)
         if self.stops_after is not None and len(self.batches) >= self.stops_after:
-            self.brokers = ["there is backpressure somewhere"]
+            self.held = frozenset(["everywhere"])
         return []
+
+    def hosts_of(self, part: list[Published]) -> list[set[str]]:
+        return [{"everywhere"}] * len(part)
 
     def client_unsubscribes(self, client: str, subscription: str, now_ns: int) -> list[Effect]:
         assert now_ns
@@ -179,7 +182,7 @@ def test_nothing_passes_while_publishers_wait_and_all_later():
         assert len(home.routed) == 8  # in the middle of a request
         assert session.answers == []
         assert intake.waiting == 1
-        home.brokers, home.stops_after = [], None
+        home.held, home.stops_after = frozenset(), None
         intake.wake()
         await until(lambda: session.answers)
         assert len(home.routed) == 10
@@ -263,7 +266,7 @@ def test_requests_of_a_client_that_is_gone_are_forgotten():
         intake.add(session)
         await until(lambda: home.batches)
         intake.leave(session, "it is gone")
-        home.brokers, home.stops_after = [], None
+        home.held, home.stops_after = frozenset(), None
         intake.wake()
         assert intake.waiting == 0
         assert len(home.routed) == 4

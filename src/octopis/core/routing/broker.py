@@ -188,6 +188,10 @@ class Broker:
         self._notifications.route(batch, None, now_ns)
         return self._outbox.take()
 
+    def hosts_of(self, notifications: Sequence[Notification]) -> list[set[BrokerId]]:
+        """Return for each notification the hosts that it goes to, as far as is known here."""
+        return self._table.hosts([each.attributes for each in notifications])
+
     def client_leaves(self, client: str, now_ns: int = 0) -> list[Effect]:
         """End all subscriptions of a client."""
         for subscription in self._clients.subscriptions(client):

@@ -58,7 +58,8 @@ class Goodbye(msgspec.Struct, frozen=True):
 class Notice(msgspec.Struct, frozen=True):
     """A broker's queues are past their high-water mark (`holds`), or no longer so.
 
-    `changes` says the same of the changes of tables that wait there.
+    `changes` says the same of the changes of tables that wait there. `stuck` are the neighbours
+    to which its full queues lead, and the broker itself where they are those of own clients.
 
     `number` rises with every notice of that broker since it has started as `incarnation`, so that
     old news never replaces newer.
@@ -69,6 +70,7 @@ class Notice(msgspec.Struct, frozen=True):
     number: Annotated[int, Meta(ge=0, le=2**62)]
     holds: bool
     changes: bool = False
+    stuck: tuple[BrokerId, ...] = ()
 
 
 class StatusRequest(msgspec.Struct, frozen=True):
