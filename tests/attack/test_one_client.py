@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import resource
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -207,6 +208,23 @@ def test_clients_of_one_host_have_a_share_of_connections():
             pass
 
     attack(work, limits=replace(LIMITS, clients_per_host=2))
+
+
+def test_broker_that_can_open_no_more_files_says_so(caplog):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    async def work(broker: LiveBroker) -> None:
+        async with raw_client(broker):
+            used = broker.clients["raw"].connection._transport.get_extra_info("socket").fileno()
+            resource.setrlimit(resource.RLIMIT_NOFILE, (used + 4, hard))
+            try:
+                async with raw_client(broker, "last"):
+                    pass
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    attack(work)
+    assert "may be sent away without a word; raise the limit" in caplog.text
 
 
 def test_no_name_hides_a_client_from_the_status():

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import resource
 import socket as sockets
 from collections.abc import Callable
 from typing import Protocol, cast
@@ -19,6 +20,7 @@ WRITE_BYTES = 64 * 1024
 _SMALL_BYTES = 64 * 1024
 """Unfinished frames below this are not worth counting."""
 
+_FILES_SPARE = 8
 _CLOSE_S = 1.0
 """How long a peer has to take the last bytes."""
 
@@ -123,6 +125,20 @@ class Connection(asyncio.Protocol):
         self._timer = self._loop.call_later(self._limits.hello_s, self._no_greeting)
         if self._greets:
             transport.write(self._greets)
+        self._look_at_files(transport.get_extra_info("socket").fileno())
+
+    def _look_at_files(self, number: int) -> None:
+        """Warn where the process may soon open no more files: then it cannot accept anybody."""
+        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if number >= most - _FILES_SPARE:  # the system gives the lowest that is free
+            self._warnings.say(
+                self._loop.time(),
+                "open files",
+                "this process has %d open files and may have %d: whoever connects now may be sent "
+                "away without a word; raise the limit (ulimit -n)",
+                number + 1,
+                most,
+            )
 
     def data_received(self, data: bytes) -> None:
         """Hand complete frames to the peer."""
