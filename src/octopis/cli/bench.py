@@ -8,15 +8,22 @@ from typing import Annotated
 import typer
 
 from octopis.benchmarks import broker, calibration, matching, routing
+from octopis.benchmarks.attack import measures
+from octopis.benchmarks.attack import run as attack
+from octopis.benchmarks.attack.attackers import ATTACKS
 from octopis.cli import output
+from octopis.cli.options import TopologyOption
+from octopis.cli.topology import load
 from octopis.errors import InvalidConfiguration
+from octopis.overlay.supervisor import cores
 from octopis.report import machine
 from octopis.scenario.costs import format_profile
 
 app = typer.Typer(
-    help="Measure OctopiS on this machine: matching, routing, simulator, broker, pipeline.",
+    help="Measure OctopiS on this machine: matching, routing, simulator, broker, attack, pipeline.",
     no_args_is_help=True,
 )
+_NOTES_SHOWN = 3
 SeedOption = Annotated[int, typer.Option(help="Seed of the workload.")]
 
 
@@ -113,6 +120,48 @@ def bench_broker(
     )
 
 
+@app.command(name="attack")
+def bench_attack(  # noqa: PLR0913, PLR0917 - each is an option of the command
+    attacks: Annotated[
+        list[str] | None,
+        typer.Option("--attack", help=f"Only this one, or these: {', '.join(ATTACKS)}."),
+    ] = None,
+    topology: TopologyOption = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="Over how many processes; as many as cores.")
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(min=0.5, help="How long before, while and after are, each.")
+    ] = 10.0,
+    rate: Annotated[
+        float, typer.Option(min=1, help="What unrelated clients publish in a second, in all.")
+    ] = 500.0,
+    scale: Annotated[
+        float, typer.Option(min=0.001, max=1, help="A share of the full size, to try it out.")
+    ] = 1.0,
+    code: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, file_okay=False, help="Attack brokers of the source in this folder."
+        ),
+    ] = None,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Attack live overlays as one client can, and measure what others notice of it."""
+    named = load(topology or "figure-3")
+    setting = attack.Setting(named, processes or cores(), seconds, rate, scale, code)
+    found = []
+    for each in attack.run(attacks or list(ATTACKS), setting):
+        sys.stderr.write(f"{each.attack}: {', '.join(each.faults) or 'holds'}\n")
+        found.append(each)
+    if as_json:
+        rows = [asdict(each) | {"faults": each.faults} for each in found]
+        limits = {"memory_mb_max": measures.MEMORY_MB_MAX, "rate": rate, "seconds": seconds}
+        output.print_json({"machine": machine.describe(), **limits, "figures": rows})
+    else:
+        _print_attacked(found, rate)
+
+
 @app.command(name="simulator")
 def bench_simulator(
     full: Annotated[
@@ -198,6 +247,29 @@ def bench_calibrate(
     if out is not None:
         output.write_text(out, text)
     sys.stdout.write(text)
+
+
+def _print_attacked(found: list[measures.Attacked], rate: float) -> None:
+    output.print_table(
+        f"What unrelated clients at {rate:g}/s notice of attacks",
+        ("attack", "phase", "rate/s", "p50 ms", "p99 ms", "lost", "pause ms", "MB", "yardstick"),
+        [
+            (
+                each.attack if name == measures.BEFORE else "",
+                name,
+                *(phase.rate, phase.p50_ms, phase.p99_ms, phase.lost),
+                *(phase.pause_ms, phase.memory_mb),
+                (", ".join(each.faults) or "holds") if name == measures.WHILE else "",
+            )
+            for each in found
+            for name, phase in each.phases.items()
+        ],
+        caption=machine.describe(),
+    )
+    for each in found:
+        output.say(f"{each.attack}: {each.what} {each.met}.")
+        for note in each.notes[:_NOTES_SHOWN]:
+            output.say(f"  {note}")
 
 
 def _counts(sizes: str) -> list[int]:

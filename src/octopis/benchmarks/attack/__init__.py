@@ -1,0 +1,1 @@
+"""`octopis bench attack`: what unrelated clients notice while one client does its worst."""
