@@ -90,7 +90,7 @@ async def likes(attacker: Attacker) -> None:
 
 
 async def texts(attacker: Attacker) -> None:
-    """The same, and it publishes texts of 65,535 characters that the patterns are tried on."""
+    """One client with 500 filters of 150 LIKE terms, who publishes texts of 65,535 characters."""
     await attacker.begin()
     async with attacker.client("texts") as client:
         patterns = _patterns(attacker.field.size(500))
@@ -181,19 +181,20 @@ async def frames(attacker: Attacker) -> None:
 
 
 async def publish(attacker: Attacker) -> None:
-    """PUBLISH frames of 16 MiB: as many notifications as fit, or, where refused, 4,000 large ones.
+    """PUBLISH frames of 16 MiB with as many as fit; then the largest that brokers promise to take.
 
-    So either the count or the size of a request is the most that there can be.
+    These are 4,096 notifications of 1 MiB in all, and a single one of almost half a frame.
     """
     small = _notification("publish", 1, {})
-    many = encode_publish(1, [small] * ((FRAME_MAX - 100) // len(small)))
-    large = _notification("publish", 1, {"large": 1}, bytes(FRAME_MAX // 4_000 - 100))
-    legal = encode_publish(2, [large] * 4_000)
+    fitting = [small] * ((FRAME_MAX - 100) // len(small))
+    middling = _notification("publish", 1, {"large": 1}, bytes(2**20 // 4_096 - 60))
+    large = _notification("publish", 1, {"large": 1}, bytes(FRAME_MAX // 2 - 100))
+    largest = [encode_publish(1, each) for each in (fitting, [middling] * 4_096, [large])]
 
     async def one() -> None:
         async with attacker.client("publish") as client:
             while True:
-                for frame in (many, legal):
+                for frame in largest:
                     attacker.met.asked += 1
                     await client.send_slowly(frame)
                     await client.answers(1)

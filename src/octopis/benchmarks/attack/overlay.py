@@ -57,12 +57,13 @@ class RunningOverlay:
                 return
         raise OperationFailed(f"no process runs {broker}: only Linux says which one does")
 
-    async def hold(self, subscriptions: int, limit_s: float) -> None:
-        """Wait until every broker knows so many subscriptions."""
+    async def hold(self, subscriptions: int, limit_s: float, *brokers: str) -> None:
+        """Wait until brokers, or all of them, know so many subscriptions."""
+        addresses = {each: self.state.addresses[each] for each in brokers or self.state.addresses}
         try:
             async with asyncio.timeout(limit_s):
                 while True:
-                    found = await ask_all(self.state.addresses)
+                    found = await ask_all(addresses)
                     counts = [each.get("subscriptions", 0) for each in found.values()]
                     if min(counts) >= subscriptions:
                         return

@@ -29,6 +29,9 @@ from octopis.errors import InvalidConfiguration, OperationFailed
 SLOW_BYTES_PER_S = 20_000.0
 _HOSTS_MAX = 4
 _WARM_UP_S = 0.5
+_LOADED_WARM_UP_S = 5.0
+"""Where the brokers have just learned many subscriptions."""
+
 _GRACE_S = 10.0
 _SAMPLE_S = 0.2
 _PREPARE_S = 600.0
@@ -116,15 +119,16 @@ async def _attacked(name: str, place: Place, setting: Setting) -> Attacked:
             held = len(witnesses.subscription_ids) + await attacker.ready()
             await overlay.hold(held, _PREPARE_S)
             witnesses.start(clients)
-            await asyncio.sleep(_WARM_UP_S)
+            await asyncio.sleep(_LOADED_WARM_UP_S if attack.restarts else _WARM_UP_S)
             times = [loop.time()]
             await asyncio.sleep(setting.seconds)
             times.append(loop.time())
             attacker.go()
-            if attack.restarts:
-                overlay.kill_process_of(place.spare.short)
+            knows = asyncio.create_task(_told_anew(overlay, attack, place.spare, held))
             await asyncio.sleep(setting.seconds)
-            how = await attacker.stop()
+            told = knows.result() if knows.done() else "; it does not know them all yet"
+            knows.cancel()
+            how = f"{await attacker.stop()}{told}"
             times.append(loop.time())
             await asyncio.sleep(setting.seconds)
             times.append(loop.time())
@@ -136,7 +140,17 @@ async def _attacked(name: str, place: Place, setting: Setting) -> Attacked:
         phase: witnesses.measured(start, end, _most(samples, start, end))
         for phase, start, end in zip(PHASES, times, times[1:], strict=False)
     }
-    return Attacked(name, attack.what, str(how), phases, tuple(notes))
+    return Attacked(name, attack.what, how, phases, tuple(notes))
+
+
+async def _told_anew(overlay: RunningOverlay, attack: Attack, spare: BrokerId, held: int) -> str:
+    """Let a broker start anew where the attack needs it; say when it knows everything again."""
+    if not attack.restarts:
+        return ""
+    start = asyncio.get_running_loop().time()
+    overlay.kill_process_of(spare.short)
+    await overlay.hold(held, _PREPARE_S, spare.short)
+    return f"; it knew them all after {asyncio.get_running_loop().time() - start:.1f} s"
 
 
 class AttackerProcess:
