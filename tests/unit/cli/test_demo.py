@@ -31,8 +31,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     """Stand in for the demonstration itself; SNR loses as many as the seed says."""
     calls: list[tuple[object, ...]] = []
 
-    def run_demo(plan: ScenarioPlan, out: Path, stage: PlainStage) -> Demonstrated:
-        calls.append((plan, out))
+    def run_demo(
+        plan: ScenarioPlan, out: Path, stage: PlainStage, settings: dict[str, str]
+    ) -> Demonstrated:
+        calls.append((plan, out, *([settings] if settings else [])))
         stage.say("on with it")
         rows = [
             compared(algorithm, plan.seed if algorithm is Algorithm.SNR else 0)

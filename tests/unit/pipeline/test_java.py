@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from octopis.errors import SparkUnavailable
-from octopis.pipeline.spark.java import check_java, interrupt_wins, java_version, last_line
+from octopis.pipeline.spark.ending import interrupt_wins
+from octopis.pipeline.spark.java import check_java, java_version, reason_in
 
 
 @pytest.mark.parametrize(
@@ -120,9 +121,32 @@ def test_ctrl_c_stays_one_where_what_is_tidied_up_fails():
     assert (done.returncode, done.stdout, done.stderr) == (0, "stopped\n", "")
 
 
-def test_last_thing_that_java_said_is_found(tmp_path: Path):
+YARN = """\
+Exception in thread "main" org.apache.spark.SparkException: When running with master 'yarn' set X.
+\tat org.apache.spark.deploy.SparkSubmitArguments.error(SparkSubmitArguments.scala:651)
+\tat org.apache.spark.deploy.SparkSubmit.main(SparkSubmit.scala)
+"""
+NESTED = """\
+10:00:00 ERROR SparkContext: Error initializing SparkContext.
+org.apache.spark.SparkException: it did not work
+\tat a.b.C.d(C.scala:1)
+Caused by: java.net.UnknownHostException: nowhere
+\tat a.b.C.e(C.scala:2)
+\t... 12 more
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("one\n  two \n\n", "two"),
+        ("", "it said nothing"),
+        (YARN, "When running with master 'yarn' set X."),
+        (NESTED, "nowhere"),
+        ("Invalid maximum heap size: -Xmx4x\nError: no VM\n", "Error: no VM"),
+    ],
+)
+def test_reason_is_found_in_what_java_said(said: str, reason: str, tmp_path: Path):
     log = tmp_path / "java.log"
-    log.write_bytes(b"one\n  two \n\n")
-    assert last_line(log) == "two"
-    log.write_bytes(b"")
-    assert last_line(log) == "it said nothing"
+    log.write_text(said, encoding="utf-8")
+    assert reason_in(log) == reason

@@ -12,7 +12,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline.ingest.quote_files import QuoteFiles, header_columns, places_of
+from octopis.pipeline.ingest.quote_files import (
+    QuoteFiles,
+    header_columns,
+    is_padres,
+    places_of,
+)
 from octopis.pipeline.schemas import RAW_COLUMNS, literal_path, plain_path
 
 _PADRES_LINE = r"^\s*(\[[^,\[\]]+,[^\[\]]*\]\s*,?\s*)+$"
@@ -38,17 +43,17 @@ def read_rows(spark: SparkSession, files: QuoteFiles, firsts: dict[str, str]) ->
         lines = read_lines(spark, files.texts)
         groups: dict[str, list[str]] = {}
         for file, first in firsts.items():
-            groups.setdefault("[" if _is_padres(first) else first, []).append(file)
+            groups.setdefault("[" if is_padres(first) else first, []).append(file)
         for header, names in groups.items():
             own = lines.where(F.col("file").isin(names)) if len(groups) > 1 else lines
-            is_padres = _is_padres(header)
-            frames.append(_padres_rows(own) if is_padres else _csv_rows(own, header, names[0]))
+            padres = is_padres(header)
+            frames.append(_padres_rows(own) if padres else _csv_rows(own, header, names[0]))
     return reduce(DataFrame.unionByName, frames)
 
 
 def count_rows(spark: SparkSession, files: QuoteFiles, firsts: dict[str, str]) -> int:
     """Count the rows straight from the files, apart from everything that happens to them later."""
-    rows = -sum(not _is_padres(first) for first in firsts.values())
+    rows = -sum(not is_padres(first) for first in firsts.values())
     if files.texts:
         rows += spark.read.schema(_TEXT).text([literal_path(path) for path in files.texts]).count()
     return rows + sum(spark.read.parquet(literal_path(path)).count() for path in files.parquets)
@@ -71,10 +76,6 @@ def read_lines(spark: SparkSession, paths: tuple[Path, ...]) -> DataFrame:
     return blocks.select(
         "file", F.row_number().over(in_order).cast("long").alias("line"), F.col("text")
     )
-
-
-def _is_padres(first: str) -> bool:
-    return first.lstrip("\ufeff \t").startswith("[")
 
 
 def _csv_rows(lines: DataFrame, header: str, file: str) -> DataFrame:

@@ -1,16 +1,13 @@
 """Java for Spark: is there one that Spark can run on, and no process of it is ever left behind.
 
-It is started with its chatter in a file. Ctrl-C ends it before anything else, also while it starts,
-and is what the user hears of.
+It is started with its chatter in a file, from which the one line is taken that says what went
+wrong.
 """
 
-import logging
 import os
 import re
 import shutil
-import signal
 import subprocess
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,7 +21,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from octopis.errors import SparkUnavailable
-from octopis.signals import handled, interrupts_wait
+from octopis.signals import interrupts_wait
 
 Process = subprocess.Popen[bytes]
 VERSION_MIN = 17
@@ -60,9 +57,12 @@ def java_version(text: str) -> int | None:
 
 @contextmanager
 def java_gateway(
-    wanted: Mapping[str, str], sink: IO[bytes], log: Path
+    wanted: Mapping[str, str], sink: IO[bytes], log: Path, on_start: Callable[[Process], None]
 ) -> Iterator[tuple[SparkConf, Process]]:
-    """Start Java with its chatter in a file, and see to it that it ends."""
+    """Start Java with its chatter in a file, and see to it that it ends.
+
+    `on_start` is told of it before an interrupt can come.
+    """
     conf = SparkConf(loadDefaults=False)
     for name, value in wanted.items():
         conf.set(name, value)
@@ -72,8 +72,9 @@ def java_gateway(
         try:
             gateway: Any = launch_gateway(conf, {"stderr": sink})  # type: ignore[no-untyped-call]
         except PySparkException as failure:
-            raise SparkUnavailable(f"Java did not start for Spark: {last_line(log)}") from failure
+            raise SparkUnavailable(f"Java did not start for Spark: {reason_in(log)}") from failure
         process: Process = gateway.proc
+        on_start(process)
         try:
             let_them_come()
             SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the only way in
@@ -81,64 +82,14 @@ def java_gateway(
         finally:
             with suppress(Py4JError, OSError):
                 gateway.shutdown()
-            _end(process)
+            end_java(process)
             # So that another can start.
             SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
             SparkContext._active_spark_context = None  # noqa: SLF001
             SparkSession._instantiatedSession = None  # noqa: SLF001
 
 
-@contextmanager
-def java_ends_first(process: Process) -> Iterator[Callable[[], None]]:
-    """Let Ctrl-C end Java before anything else.
-
-    What is given says so anew, for when PySpark has put a handler of its own in our place.
-    """
-    interrupted = threading.Event()
-
-    def stop(*_: object) -> None:
-        interrupted.set()
-        _stop_at_once(process)
-
-    try:
-        with handled(signal.SIGINT, stop) as listen, interrupt_wins(interrupted):
-            yield listen
-    finally:
-        logging.disable(logging.NOTSET)
-
-
-def _stop_at_once(process: Process) -> None:
-    """End Java before anything else, so that no task writes on while its output is removed.
-
-    PySpark's own handler would ask Java to cancel the jobs, over the very connection that waits
-    for an answer.
-    """
-    logging.disable(logging.CRITICAL)  # Py4J logs what it was doing, with its stack
-    context: Any = SparkContext._active_spark_context  # noqa: SLF001
-    server = getattr(context, "_accumulatorServer", None)
-    if server is not None:  # it would say, with a stack, that Java has gone
-        server.handle_error = _say_nothing
-    process.terminate()
-    _end(process)
-    raise KeyboardInterrupt
-
-
-@contextmanager
-def interrupt_wins(interrupted: threading.Event) -> Iterator[None]:
-    """Let Ctrl-C be what went wrong: PySpark tidies up, fails as Java is gone, and hides it."""
-    try:
-        yield
-    except Exception as failure:
-        if interrupted.is_set():
-            raise KeyboardInterrupt from failure
-        raise
-
-
-def _say_nothing(*_facts: object) -> None:
-    pass
-
-
-def _end(process: Process) -> None:
+def end_java(process: Process) -> None:
     """Let Java end by itself, which it does when its input closes; else end it."""
     if process.stdin is not None:
         process.stdin.close()
@@ -149,7 +100,21 @@ def _end(process: Process) -> None:
         process.wait()
 
 
-def last_line(log: Path) -> str:
-    """Return the last thing that Java said."""
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+_STACK = re.compile(r"^\s*(at |\.\.\. \d+ more)")
+_CAUSE = re.compile(r"^\s*Caused by: (.+)$")
+_THROWN = re.compile(r"^(?:Exception in thread \"[^\"]*\" )?((?:[a-z_]\w*\.)+[A-Z][\w.$]*: .+)$")
+_CLASS = re.compile(r"^(?:[a-z_]\w*\.)+[A-Z][\w.$]*: ")
+
+
+def reason_in(log: Path) -> str:
+    """Return why Java failed, from what it said: the deepest cause, or what was thrown last.
+
+    Its last line would be the end of a stack.
+    """
+    text = log.read_text(encoding="utf-8", errors="replace")
+    lines = [line for line in text.splitlines() if line.strip() and not _STACK.match(line)]
+    for form in (_CAUSE, _THROWN):
+        found = [match[1] for match in map(form.match, lines) if match]
+        if found:
+            return _CLASS.sub("", found[-1]).strip()
     return lines[-1].strip() if lines else "it said nothing"
