@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 import threading
@@ -78,17 +79,20 @@ except KeyboardInterrupt:
 """Ctrl-C comes a moment after a step of the start has begun."""
 
 
-INTERRUPT_HIDDEN = """
+STOP_HIDDEN = """
 import signal
+from pathlib import Path
+from octopis.files import whole_folder
 from octopis.pipeline.spark.session import open_spark
 try:
-    with open_spark("local[1]") as spark:
+    with open_spark("local[1]") as spark, whole_folder(Path("out")):
         try:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM)
         finally:
             spark.range(3).count()  # as PySpark does at some places, of a Java that has gone
 except KeyboardInterrupt:
     print("stopped")
+assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 """
 
 
@@ -114,11 +118,19 @@ def test_interrupt_is_not_hidden_by_what_it_makes_fail():
         raise ConnectionRefusedError
 
 
-def test_ctrl_c_stays_one_where_what_is_tidied_up_fails():
+def test_stop_from_outside_is_a_ctrl_c_and_stays_one_where_what_is_tidied_up_fails(
+    tmp_path: Path,
+):
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPT_HIDDEN], capture_output=True, text=True, check=False
+        [sys.executable, "-c", STOP_HIDDEN],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "stopped\n", "")
+    assert list(tmp_path.iterdir()) == [], "neither Spark nor we leave a folder"
 
 
 YARN = """\

@@ -17,13 +17,10 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.core.context import SparkContext
 
 from octopis.errors import SparkDied
-from octopis.pipeline.spark.java import Process, end_java, reason_in
+from octopis.pipeline.spark.java import TOO_LITTLE_MEMORY, Process, end_java, how_it_ended
 from octopis.signals import handled, stops_as_interrupts
 
 _REAP_S = 2
-_OUT_OF_MEMORY_STATUS = 52
-"""With which Spark ends itself when a task has taken all memory."""
-
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 
 
@@ -31,18 +28,35 @@ class Interrupts:
     """What Ctrl-C does while there is a Spark, or one is being started or stopped.
 
     It ends Java before anything else, so that no task writes on while its output is removed.
-    Pressed again it does nothing: what was begun is being tidied up, which takes seconds at most.
+    Pressed again it only makes that quicker: what was begun is being tidied up.
     """
 
     def __init__(self) -> None:
-        self.java: Process | None = None
         self.heard = threading.Event()
+        self._java: Process | None = None
+        self._starts = False
         self.listen: Callable[[], None] = lambda: None
         """Says so anew, for when PySpark has put a handler of its own in our place."""
 
-    def watch(self, java: Process) -> None:
-        """Be told of the Java that Ctrl-C is to end."""
-        self.java = java
+    @contextmanager
+    def java_starts(self) -> Iterator[Callable[[Process], None]]:
+        """Give what is told of a Java that PySpark starts; raise KeyboardInterrupt in the end.
+
+        Raised in the midst, it would make PySpark remove the folder where Java wants to say its
+        port, and Java wait for ever. PySpark notices by itself that Java has ended.
+        """
+        self._starts = True
+        try:
+            yield self._tell
+        finally:
+            self._starts = False
+            if self.heard.is_set():
+                raise KeyboardInterrupt
+
+    def _tell(self, java: Process) -> None:
+        self._java = java
+        if self.heard.is_set():
+            java.terminate()
 
     def stop(self, *_facts: object) -> None:
         """End Java, and raise KeyboardInterrupt.
@@ -50,12 +64,14 @@ class Interrupts:
         PySpark's own handler would ask Java to cancel the jobs, over the very connection that
         waits for an answer.
         """
-        if self.heard.is_set():
-            return
+        java, again = self._java, self.heard.is_set()
         self.heard.set()
-        if self.java is not None:
-            self.java.terminate()
-            end_java(self.java)
+        if java is not None:
+            java.kill() if again else java.terminate()
+        if again or self._starts:
+            return
+        if java is not None:
+            end_java(java)
         raise KeyboardInterrupt
 
 
@@ -139,7 +155,7 @@ def _cause_of_death(java: Process, failure: Exception, log: Path) -> str | None:
     """Return what has become of Java; None if that is not what went wrong."""
     chain = list(_chain(failure))
     if any(_OUT_OF_MEMORY in _text(each) for each in chain):
-        return "its memory did not suffice"
+        return TOO_LITTLE_MEMORY
     # The connection may break a moment before the process has ended.
     cut_off = any(
         isinstance(each, ConnectionError | EOFError | Py4JError)
@@ -150,13 +166,7 @@ def _cause_of_death(java: Process, failure: Exception, log: Path) -> str | None:
         status = java.wait(_REAP_S if cut_off else 0)
     except subprocess.TimeoutExpired:
         return None
-    if status == _OUT_OF_MEMORY_STATUS:
-        return "its memory did not suffice"
-    if status == -signal.SIGKILL:
-        return "its Java was killed, as happens when the machine has no memory left"
-    if status < 0:
-        return f"its Java was ended from outside ({signal.Signals(-status).name})"
-    return f"its Java has ended with status {status} ({reason_in(log)})"
+    return how_it_ended(status, log)
 
 
 def _text(failure: BaseException) -> str:

@@ -7,13 +7,15 @@ wrong.
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from py4j.protocol import Py4JError
+from pyspark import java_gateway as pyspark_gateway
 from pyspark.conf import SparkConf
 from pyspark.core.context import SparkContext
 from pyspark.errors import PySparkException
@@ -21,7 +23,6 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from octopis.errors import SparkUnavailable
-from octopis.signals import interrupts_wait
 
 Process = subprocess.Popen[bytes]
 VERSION_MIN = 17
@@ -55,38 +56,73 @@ def java_version(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
+class Starting(Protocol):
+    """Who wants to know of Java from its first moment, also while PySpark still waits for it."""
+
+    @contextmanager
+    def java_starts(self) -> Iterator[Callable[[Process], None]]:
+        """Give what is told of the process at once; raise KeyboardInterrupt in the end."""
+
+
 @contextmanager
 def java_gateway(
-    wanted: Mapping[str, str], sink: IO[bytes], log: Path, on_start: Callable[[Process], None]
+    wanted: Mapping[str, str], sink: IO[bytes], log: Path, starting: Starting
 ) -> Iterator[tuple[SparkConf, Process]]:
-    """Start Java with its chatter in a file, and see to it that it ends.
-
-    `on_start` is told of it before an interrupt can come.
-    """
+    """Start Java with its chatter in a file, and see to it that it ends."""
     conf = SparkConf(loadDefaults=False)
     for name, value in wanted.items():
         conf.set(name, value)
-    # PySpark, interrupted while it starts Java, removes the folder where Java wants to say its
-    # port; Java then waits for ever.
-    with interrupts_wait() as let_them_come:
-        try:
-            gateway: Any = launch_gateway(conf, {"stderr": sink})  # type: ignore[no-untyped-call]
-        except PySparkException as failure:
-            raise SparkUnavailable(f"Java did not start for Spark: {reason_in(log)}") from failure
-        process: Process = gateway.proc
-        on_start(process)
-        try:
-            let_them_come()
-            SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the only way in
-            yield conf, process
-        finally:
-            with suppress(Py4JError, OSError):
-                gateway.shutdown()
-            end_java(process)
-            # So that another can start.
-            SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
-            SparkContext._active_spark_context = None  # noqa: SLF001
-            SparkSession._instantiatedSession = None  # noqa: SLF001
+    with ExitStack() as stack:
+        with starting.java_starts() as tell:
+
+            def started(process: Process) -> None:
+                stack.callback(end_java, process)
+                tell(process)
+
+            with _processes_told(started), _failures_told(log):
+                gateway: Any = launch_gateway(conf, {"stderr": sink})  # type: ignore[no-untyped-call]
+            stack.callback(_forget, gateway)
+        SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the only way in
+        yield conf, gateway.proc
+
+
+@contextmanager
+def _processes_told(started: Callable[[Process], None]) -> Iterator[None]:
+    """Tell of the process that PySpark starts when it starts it.
+
+    PySpark itself tells only once Java has said its port, seconds later; interrupted before, it
+    leaves a Java that nobody knows of.
+    """
+    module: Any = pyspark_gateway
+    usual = module.Popen
+
+    def start(*words: Any, **options: Any) -> Process:
+        process: Process = usual(*words, **options)
+        started(process)
+        return process
+
+    module.Popen = start
+    try:
+        yield
+    finally:
+        module.Popen = usual
+
+
+@contextmanager
+def _failures_told(log: Path) -> Iterator[None]:
+    try:
+        yield
+    except (PySparkException, Py4JError, OSError) as failure:
+        raise SparkUnavailable(f"Java did not start for Spark: {reason_in(log)}") from failure
+
+
+def _forget(gateway: Any) -> None:
+    """Let PySpark forget its Java, so that another can start."""
+    with suppress(Py4JError, OSError):
+        gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+    SparkContext._active_spark_context = None  # noqa: SLF001
+    SparkSession._instantiatedSession = None  # noqa: SLF001
 
 
 def end_java(process: Process) -> None:
@@ -98,6 +134,22 @@ def end_java(process: Process) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+TOO_LITTLE_MEMORY = "its memory did not suffice"
+_OUT_OF_MEMORY_STATUS = 52
+"""With which Spark ends itself when a task has taken all memory."""
+
+
+def how_it_ended(status: int, log: Path) -> str:
+    """Return what has become of a Java that was running."""
+    if status == _OUT_OF_MEMORY_STATUS:
+        return TOO_LITTLE_MEMORY
+    if status == -signal.SIGKILL:
+        return "its Java was killed, as happens when the machine has no memory left"
+    if status < 0:
+        return f"its Java was ended from outside ({signal.Signals(-status).name})"
+    return f"its Java has ended with status {status} ({reason_in(log)})"
 
 
 _STACK = re.compile(r"^\s*(at |\.\.\. \d+ more)")

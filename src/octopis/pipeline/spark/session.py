@@ -165,7 +165,7 @@ def _start(settings: Settings) -> Iterator[SparkSession]:
         log = Path(folder) / "java.log"
         with (
             log.open("wb") as sink,
-            java_gateway(wanted, sink, log, interrupts.watch) as (conf, java),
+            java_gateway(wanted, sink, log, interrupts) as (conf, java),
             deaths_told(java, settings.memory, log),
         ):
             spark = _session(conf, settings.master, log, interrupts)
