@@ -138,6 +138,11 @@ Exception in thread "main" org.apache.spark.SparkException: When running with ma
 \tat org.apache.spark.deploy.SparkSubmitArguments.error(SparkSubmitArguments.scala:651)
 \tat org.apache.spark.deploy.SparkSubmit.main(SparkSubmit.scala)
 """
+NO_VM = """\
+Invalid maximum heap size: -Xmx4x
+Error: Could not create the Java Virtual Machine.
+Error: A fatal exception has occurred. Program will exit.
+"""
 NESTED = """\
 10:00:00 ERROR SparkContext: Error initializing SparkContext.
 org.apache.spark.SparkException: it did not work
@@ -155,7 +160,7 @@ Caused by: java.net.UnknownHostException: nowhere
         ("", "it said nothing"),
         (YARN, "When running with master 'yarn' set X."),
         (NESTED, "nowhere"),
-        ("Invalid maximum heap size: -Xmx4x\nError: no VM\n", "Error: no VM"),
+        (NO_VM, "Invalid maximum heap size: -Xmx4x"),
     ],
 )
 def test_reason_is_found_in_what_java_said(said: str, reason: str, tmp_path: Path):

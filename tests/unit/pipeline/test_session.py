@@ -209,6 +209,10 @@ def test_fault_in_a_worker_is_found():
     assert sentence(PySparkException(text)) == "KeyError: 'x'"
 
 
+def test_class_of_an_exception_is_left_out():
+    assert sentence(PySparkException("org.apache.spark.SparkException: no.\n\tat x")) == "no."
+
+
 def test_long_sentences_are_cut():
     assert len(sentence(PySparkException("x" * 1000))) < 310
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.core.context import SparkContext
+from pyspark.errors import PySparkException
 
 from octopis.errors import SparkDied
 from octopis.pipeline.spark.java import TOO_LITTLE_MEMORY, Process, end_java, how_it_ended
@@ -154,6 +155,10 @@ def deaths_told(java: Process, memory: str, log: Path) -> Iterator[None]:
 def _cause_of_death(java: Process, failure: Exception, log: Path) -> str | None:
     """Return what has become of Java; None if that is not what went wrong."""
     chain = list(_chain(failure))
+    sparks = any(isinstance(each, Py4JError | PySparkException) for each in chain)
+    # A Java that ends for lack of memory may answer anything at all on its way.
+    if sparks and _OUT_OF_MEMORY in log.read_text(encoding="utf-8", errors="replace"):
+        return TOO_LITTLE_MEMORY
     if any(_OUT_OF_MEMORY in _text(each) for each in chain):
         return TOO_LITTLE_MEMORY
     # The connection may break a moment before the process has ended.

@@ -112,7 +112,9 @@ def _processes_told(started: Callable[[Process], None]) -> Iterator[None]:
 def _failures_told(log: Path) -> Iterator[None]:
     try:
         yield
-    except (PySparkException, Py4JError, OSError) as failure:
+    except OSError as failure:
+        raise SparkUnavailable(f"Java did not start for Spark: {failure}") from failure
+    except (PySparkException, Py4JError) as failure:
         raise SparkUnavailable(f"Java did not start for Spark: {reason_in(log)}") from failure
 
 
@@ -152,7 +154,7 @@ def how_it_ended(status: int, log: Path) -> str:
     return f"its Java has ended with status {status} ({reason_in(log)})"
 
 
-_STACK = re.compile(r"^\s*(at |\.\.\. \d+ more)")
+_SAYS_NOTHING = re.compile(r"^\s*(at |\.\.\. \d+ more|Error: Could not create|Error: A fatal)")
 _CAUSE = re.compile(r"^\s*Caused by: (.+)$")
 _THROWN = re.compile(r"^(?:Exception in thread \"[^\"]*\" )?((?:[a-z_]\w*\.)+[A-Z][\w.$]*: .+)$")
 _CLASS = re.compile(r"^(?:[a-z_]\w*\.)+[A-Z][\w.$]*: ")
@@ -164,9 +166,14 @@ def reason_in(log: Path) -> str:
     Its last line would be the end of a stack.
     """
     text = log.read_text(encoding="utf-8", errors="replace")
-    lines = [line for line in text.splitlines() if line.strip() and not _STACK.match(line)]
+    lines = [line for line in text.splitlines() if line.strip() and not _SAYS_NOTHING.match(line)]
     for form in (_CAUSE, _THROWN):
         found = [match[1] for match in map(form.match, lines) if match]
         if found:
-            return _CLASS.sub("", found[-1]).strip()
+            return without_class(found[-1])
     return lines[-1].strip() if lines else "it said nothing"
+
+
+def without_class(message: str) -> str:
+    """Return what a Java exception says without its class."""
+    return _CLASS.sub("", message).strip()

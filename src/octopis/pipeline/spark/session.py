@@ -33,7 +33,7 @@ from octopis.pipeline.spark.ending import (
     java_ends_first,
     quiet_accumulators,
 )
-from octopis.pipeline.spark.java import check_java, java_gateway, reason_in
+from octopis.pipeline.spark.java import check_java, java_gateway, reason_in, without_class
 from octopis.pipeline.spark.settings import (
     JAVA_OPTIONS,
     Settings,
@@ -241,5 +241,5 @@ def sentence(failure: Exception) -> str:
         return str(from_workers[-1])
     causes = _CAUSE.findall(text)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    found = str(causes[-1] if causes else (lines or [type(failure).__name__])[0])
+    found = causes[-1] if causes else without_class((lines or [type(failure).__name__])[0])
     return found if len(found) <= _LENGTH_MAX else found[:_LENGTH_MAX] + "..."
