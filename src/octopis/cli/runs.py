@@ -14,7 +14,7 @@ from octopis.cli.spark import spark_for
 from octopis.cli.topology import load
 from octopis.errors import DeliveriesWrong, InvalidConfiguration, SweepFailed
 from octopis.files import check_new_folder
-from octopis.pipeline.results.check import UNORDERED, Verdict, check_same_scenario
+from octopis.pipeline.results.check import UNORDERED, Verdict
 from octopis.pipeline.results.check import check as check_trace
 from octopis.pipeline.results.metrics import write_results
 from octopis.pipeline.runs import sweep as sweeping
@@ -102,7 +102,7 @@ def check(  # noqa: PLR0913, PLR0917 - each is an option of the command
     if folder is None:
         raise InvalidConfiguration(f"say which scenario {trace} was run from: --scenario DIR")
     loaded = read_scenario(folder)
-    check_same_scenario(trace, loaded)
+    open_trace(trace)
     with spark_for("checking", master, conf) as spark:
         verdict = check_trace(spark, trace, loaded)
     if as_json:

@@ -79,11 +79,13 @@ def test_a_sweeps_folder_with_another_scenario_of_the_name(told):
     assert "holds another scenario of that name" in told("sweep runs.toml --out out")
 
 
-def test_a_trace_that_is_none_or_of_another_scenario(told):
+def test_a_trace_that_is_none_or_not_whole(told):
     make_trace(make_scenario(Path("s")), Path("t"))
-    make_scenario(Path("s2"), seed=2)
-    assert "holds no finished trace" in told("trace metrics t s")
-    assert "was not run from s2: it differs" in told("trace check t --scenario s2")
+    assert "s holds no finished trace" in told("trace metrics t s")
+    assert "s holds no finished trace" in told("trace check s --scenario s")
+    Path("t/deliveries.parquet").write_bytes(b"PAR1")
+    for line in ("trace metrics t", "trace check t --scenario s"):
+        assert "is not a whole Parquet file" in told(line)
 
 
 @pytest.mark.parametrize("name", ON_SPARK)

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline.ingest.quote_files import find_files, header_columns, is_padres, places_of
+from octopis.pipeline.ingest.quote_files import find_files, header_columns, places_of
+from octopis.pipeline.ingest.reading import is_padres
 
 _LINE_MAX = 1_000_000
 

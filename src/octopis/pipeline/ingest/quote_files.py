@@ -85,11 +85,6 @@ def _check_kind(file: Path) -> None:
         raise InvalidConfiguration(f"{file} is not a text file, whatever its name says")
 
 
-def is_padres(first: str) -> bool:
-    """Tell by its first line whether a file is PADRES text."""
-    return first.lstrip("\ufeff \t").startswith("[")
-
-
 def header_columns(header: str, file: str) -> tuple[dict[str, int], int]:
     """Return where a CSV header has each column of a quote, and how many columns it has.
 

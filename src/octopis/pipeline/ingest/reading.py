@@ -12,12 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline.ingest.quote_files import (
-    QuoteFiles,
-    header_columns,
-    is_padres,
-    places_of,
-)
+from octopis.pipeline.ingest.quote_files import QuoteFiles, header_columns, places_of
 from octopis.pipeline.schemas import RAW_COLUMNS, literal_path, plain_path
 
 _PADRES_LINE = r"^\s*(\[[^,\[\]]+,[^\[\]]*\]\s*,?\s*)+$"
@@ -46,8 +41,8 @@ def read_rows(spark: SparkSession, files: QuoteFiles, firsts: dict[str, str]) ->
             groups.setdefault("[" if is_padres(first) else first, []).append(file)
         for header, names in groups.items():
             own = lines.where(F.col("file").isin(names)) if len(groups) > 1 else lines
-            padres = is_padres(header)
-            frames.append(_padres_rows(own) if padres else _csv_rows(own, header, names[0]))
+            is_list = is_padres(header)
+            frames.append(_padres_rows(own) if is_list else _csv_rows(own, header, names[0]))
     return reduce(DataFrame.unionByName, frames)
 
 
@@ -76,6 +71,11 @@ def read_lines(spark: SparkSession, paths: tuple[Path, ...]) -> DataFrame:
     return blocks.select(
         "file", F.row_number().over(in_order).cast("long").alias("line"), F.col("text")
     )
+
+
+def is_padres(first: str) -> bool:
+    """Tell by its first line whether a file is PADRES text, which has no header."""
+    return first.lstrip("\ufeff \t").startswith("[")
 
 
 def _csv_rows(lines: DataFrame, header: str, file: str) -> DataFrame:

@@ -43,7 +43,9 @@ class Verdict:
 
 def check(spark: SparkSession, trace: Path, scenario: Scenario, shown: int = SHOWN) -> Verdict:
     """Compare a trace with what its scenario asks for."""
-    check_same_scenario(trace, scenario)
+    summary = open_trace(trace)
+    if summary.scenario_digest != scenario.digest:
+        raise InvalidConfiguration(f"{trace} was not run from {scenario.folder}: it differs")
     deliveries = read_trace(spark, trace, "deliveries").select(*_KEY, "delivered_ns")
     with (
         cached(compare(true_pairs(spark, scenario), deliveries)) as compared,
@@ -64,12 +66,6 @@ def check(spark: SparkSession, trace: Path, scenario: Scenario, shown: int = SHO
             for row in _first(unordered if fault == UNORDERED else compared, fault, shown)
         ]
     return Verdict(int(totals["due"] or 0), int(totals["delivered"] or 0), faults, examples)
-
-
-def check_same_scenario(trace: Path, scenario: Scenario) -> None:
-    """Raise InvalidConfiguration where a trace is not whole, or was run from another scenario."""
-    if open_trace(trace).scenario_digest != scenario.digest:
-        raise InvalidConfiguration(f"{trace} was not run from {scenario.folder}: it differs")
 
 
 def compare(pairs: DataFrame, deliveries: DataFrame) -> DataFrame:
