@@ -63,6 +63,7 @@ class OnTerminal:
         while not happens():
             assert self.read(), f"it has ended: {self.shown}"
             assert time.monotonic() < deadline, f"it did not come: {self.shown}"
+            time.sleep(0.05)
 
     def end(self, number: int = signal.SIGINT, times: int = 1) -> int:
         """Send a signal to all of its processes, wait until none is left, return the status."""

@@ -96,3 +96,8 @@ def test_help_says_what_happens_and_how_long_it_takes(octopis):
     status, printed, _ = octopis("demo", "--help")
     assert status == 0
     assert "about a minute" in " ".join(printed.split())
+
+
+def test_settings_of_spark_are_passed_on(octopis, asked):
+    assert octopis("demo", "--seed", "0", "--conf", "spark.driver.memory=2g")[0] == 0
+    assert asked == [(replace(FULL, seed=0), Path("out/demo"), {"spark.driver.memory": "2g"})]
