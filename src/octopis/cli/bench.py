@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from octopis.benchmarks import broker, calibration, matching, routing
-from octopis.cli import output
+from octopis.cli import options, output
 from octopis.errors import InvalidConfiguration
 from octopis.report import machine
 from octopis.scenario.costs import format_profile
+from octopis.signals import stops_as_interrupts
 
 app = typer.Typer(
     help="Measure OctopiS on this machine: matching, routing, simulator, broker, pipeline.",
@@ -162,15 +163,18 @@ def bench_pipeline(
         float, typer.Option(min=0.001, max=1, help="A share of the full size, to try it out.")
     ] = 1.0,
     seed: SeedOption = 1,
+    conf: options.Conf = None,
     as_json: output.JsonFlag = False,
 ) -> None:
     """Measure the data pipeline on Spark: ingest, ground truth, metrics, sweep, on 2 cores."""
     from octopis.benchmarks import pipeline  # noqa: PLC0415 - loads Spark
+    from octopis.pipeline.spark.settings import parse_conf  # noqa: PLC0415
 
     figures = []
-    for figure in pipeline.run(scale, seed):
-        sys.stderr.write(f"measured {figure.what}\n")
-        figures.append(figure)
+    with stops_as_interrupts():
+        for figure in pipeline.run(scale, seed, parse_conf(conf or [])):
+            sys.stderr.write(f"measured {figure.what}\n")
+            figures.append(figure)
     if as_json:
         rows = [asdict(figure) for figure in figures]
         output.print_json({"machine": machine.describe(), "seed": seed, "figures": rows})
