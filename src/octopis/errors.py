@@ -24,6 +24,7 @@ OctopisError                      something went wrong; the message says what, w
     ├── ProtocolError             the other side of a connection does not keep to the protocol
     ├── ConnectionFailed          a broker cannot be reached, or does not take us in
     │   └── ConnectionLost        ... any more: what was under way may or may not have arrived
+    ├── NotSettled                some brokers have not confirmed that they know all subscriptions
     ├── SparkUnavailable          no Spark can be had: no Java, no cluster there
     ├── SparkDied                 Spark ended before its time: killed, or out of memory
     ├── SweepFailed               some runs of a sweep failed; the others are done
@@ -261,9 +262,11 @@ class InvalidFilter(InvalidInput):
 class InvalidSubscription(InvalidInput):
     """A subscription that cannot be made or ended as asked."""
 
-    def __init__(self, reason: str, subscription: str) -> None:
+    def __init__(self, reason: str, subscription: str, epoch: int | None = None) -> None:
         super().__init__(reason)
         self.subscription = subscription
+        self.epoch = epoch
+        """The number of its last move, where that is what stands against this one."""
 
 
 class NotOpen(InvalidInput):
@@ -297,3 +300,22 @@ class ConnectionLost(ConnectionFailed):
         super().__init__(f"{reason}{fate if publications else ''}")
         self.reason = reason
         self.publications = publications
+
+
+class NotSettled(OperationFailed):
+    """Brokers have not confirmed in time that they know all subscriptions made before.
+
+    What is published now may miss subscribers. `brokers` are those that have not confirmed, as in
+    b,2; none where not even the client's own broker has answered.
+    """
+
+    def __init__(self, brokers: tuple[str, ...] = ()) -> None:
+        few = " ".join(brokers[:8]) + (f" and {len(brokers) - 8} more" if len(brokers) > 8 else "")
+        who = f"no word in time from {few}" if brokers else "the broker has not answered in time"
+        super().__init__(f"not every broker is known to know all subscriptions: {who}")
+        self.missing = "\n".join(brokers)  # as one text, so that it crosses the wire
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        """The brokers that have not confirmed."""
+        return tuple(self.missing.split("\n")) if self.missing else ()

@@ -12,9 +12,12 @@ from octopis.broker.broker import LiveBroker
 from octopis.client.client import Client
 from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm
+from octopis.core.routing.marks import Confirmed
+from octopis.core.routing.settling import Inquiry, Report
 from octopis.core.wire.client import (
     AnswerItem,
     Consumed,
+    SettledRequest,
     SubscribeRequest,
     decode_to_client,
     encode_publish,
@@ -28,6 +31,7 @@ from octopis.core.wire.greeting import (
     decode_answer,
     encode_hello,
 )
+from octopis.core.wire.inquiries import encode_asking
 from octopis.core.wire.link import overlay_digest
 from octopis.core.wire.published import encode_published
 from octopis.errors import InvalidFilter, InvalidNotification
@@ -47,7 +51,7 @@ from support.live import (
 SCOT = line(2, 2)
 A0, A1, B0, B1 = SCOT.brokers
 DIGEST = overlay_digest(SCOT)
-IMPATIENT = replace(LIMITS, hello_s=0.3, silence_s=0.6, keepalive_s=0.2)
+IMPATIENT = replace(LIMITS, hello_s=0.3, silence_s=0.6, keepalive_s=0.2, client_silence_s=0.6)
 
 
 def with_witness(
@@ -187,7 +191,7 @@ CLIENTS = {
     "random bytes": (b"\xff" + os.urandom(50), "a frame of"),
     "a frame over the maximum": (b"\x01\x00\x00\x01\x22", "a frame of 16,777,217 bytes"),
     "a broker's frames": (
-        encode_control(Notice(A0, 10**18, holds=True)),
+        encode_control(Notice(A0, "one", 10**18, holds=True)),
         "a client does not send frames of kind 21",
     ),
     "an unknown kind": (b"\x00\x00\x00\x01\xfe", "a client does not send frames of kind 254"),
@@ -198,6 +202,14 @@ CLIENTS = {
     "a negative number": (
         encode_request(SubscribeRequest(1, -1, "s", "x > 1", "sql", 0)),
         "a subscribe request cannot be read",
+    ),
+    "a settled request without end": (
+        encode_request(SettledRequest(1, 10**9)),
+        "a settled request cannot be read",
+    ),
+    "a settled request twice": (
+        encode_request(SettledRequest(1, 1_000)) * 2,
+        "more than 100 settled requests wait, or one twice",
     ),
     "a publication cut short": (encode_frame(FrameKind.PUBLISH, b"\x01"), "cut short"),
     "a publication of nonsense": (
@@ -286,17 +298,25 @@ def test_client_that_claims_to_be_a_neighbour_and_speaks_like_a_client_is_closed
     run_live(work())
 
 
-WRONG_WORDS = {
-    Algorithm.SNR: encode_frame(FrameKind.CHANGES, encode([[5, ["a", 0], 1]])),
-    Algorithm.BID: encode_frame(FrameKind.SNAPSHOT, encode([True, []])),
-    Algorithm.DNR: encode_frame(
-        FrameKind.NOTIFICATIONS_WITH_TARGETS, encode([[b"\xff", [], [{"x": 1}, b"", "p", 1, 1]]])
+WRONG_WORDS = [
+    (Algorithm.SNR, encode_frame(FrameKind.CHANGES, encode([[5, ["a", 0], 1]]))),
+    (Algorithm.BID, encode_frame(FrameKind.SNAPSHOT, encode([True, []]))),
+    (
+        Algorithm.DNR,
+        encode_frame(
+            FrameKind.NOTIFICATIONS_WITH_TARGETS,
+            encode([[b"\xff", [], [{"x": 1}, b"", "p", 1, 1]]]),
+        ),
     ),
-}
+    (Algorithm.SNR, encode_frame(FrameKind.CHANGES, encode([[6, ["nobody", 0], 1, 0, 0]]))),
+    (Algorithm.SNR, encode_asking(Inquiry(BrokerId("nobody", 0), 1, 1))),
+    (Algorithm.SNR, encode_asking(Confirmed(A0, 1, 1 << 70))),
+    (Algorithm.SNR, encode_asking(Report(A0, 1, 1, BrokerId("nobody", 0), 0, 0, 1, 1))),
+]
 
 
-@pytest.mark.parametrize("algorithm", list(Algorithm))
-def test_false_neighbour_cannot_make_the_core_stumble(algorithm: Algorithm):
+@pytest.mark.parametrize(("algorithm", "words"), WRONG_WORDS)
+def test_false_neighbour_cannot_make_the_core_stumble(algorithm: Algorithm, words: bytes):
     async def work() -> None:
         one = overlay(line(2), algorithm)
         async with ready(one) as live:
@@ -312,7 +332,7 @@ def test_false_neighbour_cannot_make_the_core_stumble(algorithm: Algorithm):
                     encode_hello(BrokerHello(first.id, last.id, digest, algorithm.value))
                 )
                 await peer.next_frames()
-                await peer.send(WRONG_WORDS[algorithm])
+                await peer.send(words)
                 assert (await peer.frames())[-1].kind == FrameKind.GOODBYE
 
     run_live(work())
@@ -375,7 +395,7 @@ def test_invalid_filter_arrives_as_it_was_raised():
         ([{"x": "y" * 65_536}, b"", "raw", 1, 1], "65536 characters"),
         ([{"x": 1}, "text", "raw", 1, 1], "the payload must be bytes"),
         ([{"x": 1}, b"", "somebody else", 1, 1], "in the name of 'somebody else'"),
-        ([{"x": 1}, bytes(9_000_000), "raw", 1, 1], "more than 8,388,608"),
+        ([{"x": 1}, bytes(1_100_000), "raw", 1, 1], "at most 4,096 notifications and 1,048,576"),
     ],
 )
 def test_invalid_notification_is_refused_with_its_whole_batch(notification: list, reason: str):
@@ -388,6 +408,17 @@ def test_invalid_notification_is_refused_with_its_whole_batch(notification: list
             error = answer.refusal.as_error()
             assert isinstance(error, InvalidNotification)
             assert reason in str(error)
+
+    with_witness(bad)
+
+
+def test_notification_that_is_too_long_is_refused():
+    async def bad(broker: LiveBroker) -> None:
+        async with raw_client(broker) as peer:
+            data = encode_publish(3, [encode([{"x": 1}, bytes(9_000_000), "raw", 1, 1])])
+            answer = await answer_to(peer, data)
+            assert answer.refusal is not None
+            assert "more than 8,388,608" in answer.refusal.message
 
     with_witness(bad)
 

@@ -189,7 +189,7 @@ async def stall(live: Brokers, peer: RawPeer) -> None:
 
 
 CLIENT_BOUND = {"capacity": 500, "high_water": 100}
-CLIENT_BOUNDS = ClientQueues(**CLIENT_BOUND)
+CLIENT_BOUNDS = ClientQueues(**CLIENT_BOUND, policy=ClientPolicy.PAUSE)
 
 
 def test_stalled_subscriber_loses_its_oldest_and_hears_how_many():
@@ -244,7 +244,8 @@ def test_stalled_subscriber_may_be_disconnected():
 
 def test_publishers_wait_for_a_slow_subscriber():
     async def work() -> None:
-        bounds = ClientQueues(capacity=4_000, high_water=100)  # room for what is under way
+        # The capacity has room for what is under way.
+        bounds = ClientQueues(capacity=4_000, high_water=100, policy=ClientPolicy.PAUSE)
         async with (
             ready(overlay(line(2), client_queues=bounds)) as live,
             client_of(live[A]) as writer,

@@ -53,11 +53,12 @@ def status_while_overloaded(shell: Shell) -> dict[str, Any]:
 
 
 def subscriber(shell: Shell, url: str, *words: str) -> "subprocess.Popen[str]":
-    """Start `octopis sub`, and wait until it has subscribed."""
+    """Start `octopis sub`, and wait until it has subscribed everywhere."""
     process = shell.start("sub", url, *words)
     assert process.stderr is not None
-    line = process.stderr.readline()
-    assert "subscribed at" in line, line + process.communicate()[1]
+    for said in ("subscribed at B(", "subscribed at every broker"):
+        line = process.stderr.readline()
+        assert said in line, line + process.communicate()[1]
     return process
 
 

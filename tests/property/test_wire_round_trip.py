@@ -11,6 +11,7 @@ from octopis.core.wire.client import (
     Consumed,
     GapNotice,
     PublishRequest,
+    SettledRequest,
     SubscribeRequest,
     UnsubscribeRequest,
     decode_from_client,
@@ -43,15 +44,18 @@ from octopis.core.wire.greeting import (
     encode_refusal,
     encode_welcome,
 )
+from octopis.core.wire.inquiries import encode_asking
 from octopis.core.wire.link import LinkDecoder, encode_message, frames_of
 from octopis.core.wire.published import Published, decode_checked
 from support.wire_strategies import (
+    askings,
     attributes,
     broker_ids,
     counts,
     messages,
     notifications,
     published,
+    steps,
     texts,
 )
 
@@ -82,6 +86,13 @@ def test_routing_messages(sent: list, cuts: list[int]):
     assert found == sent
 
 
+@given(st.lists(askings, max_size=8), splits)
+def test_inquiries_and_what_answers_them(sent: list, cuts: list[int]):
+    data = b"".join(map(encode_asking, sent))
+    decoder = LinkDecoder()
+    assert [decoder.decode(frame) for frame in frames_from(data, cuts)] == sent
+
+
 @given(notifications)
 def test_notification_is_passed_on_byte_by_byte(notification: Published):
     assert encode_message(NotificationMessage(notification)) == (
@@ -96,7 +107,7 @@ controls = st.one_of(
     st.just(Ping()),
     st.just(Pong()),
     st.builds(Goodbye, texts),
-    st.builds(Notice, broker_ids, counts, st.booleans()),
+    st.builds(Notice, broker_ids, texts.filter(bool), steps, st.booleans(), changes=st.booleans()),
     st.builds(StatusRequest, counts),
     st.builds(Status, counts, st.dictionaries(texts, texts | st.integers(-9, 9) | st.none())),
 )
@@ -111,6 +122,7 @@ def test_control_messages(sent: list, cuts: list[int]):
 requests = st.one_of(
     st.builds(SubscribeRequest, counts, counts, texts.filter(bool), texts, texts, counts),
     st.builds(UnsubscribeRequest, counts, texts),
+    st.builds(SettledRequest, counts, st.integers(0, 3_600_000)),
     st.builds(Consumed, counts),
 )
 

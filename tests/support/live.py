@@ -2,9 +2,11 @@
 
 import asyncio
 import itertools
+import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from queue import Queue
 from typing import Any
 
 import uvloop
@@ -59,6 +61,36 @@ async def ready(configuration: OverlayConfiguration) -> AsyncIterator[Brokers]:
         for broker in live.values():
             await broker.ready.wait()
         yield live
+
+
+@contextmanager
+def in_a_thread(
+    configuration: OverlayConfiguration, prepare: Callable[[Brokers], object] = lambda _: None
+) -> Iterator[dict[str, str]]:
+    """Run all brokers in a thread, for tests of commands; yield where to connect to each."""
+    found: Queue[tuple[asyncio.AbstractEventLoop, asyncio.Event, dict[str, str]]] = Queue()
+
+    async def work() -> None:
+        stop = asyncio.Event()
+        async with ready(configuration) as live:
+            prepare(live)
+            urls = {broker.short: f"octopis://{each.address}" for broker, each in live.items()}
+            found.put((asyncio.get_running_loop(), stop, urls))
+            await stop.wait()
+
+    thread = threading.Thread(target=uvloop.run, args=(work(),))
+    thread.start()
+    loop, stop, urls = found.get(timeout=30)
+    try:
+        yield urls
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+
+
+def fall_silent(broker: LiveBroker) -> None:
+    """Let a broker take in no inquiries any more, as one that hangs."""
+    broker.inquiries.heard = lambda *_: None  # type: ignore[method-assign]
 
 
 def client_of(broker: LiveBroker, **options: Any) -> Client:

@@ -4,10 +4,12 @@ from hypothesis import strategies as st
 
 from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId, ClusterBitVector
+from octopis.core.routing.marks import Confirmed
 from octopis.core.routing.messages import (
     Flooded,
     HostState,
     HostVersions,
+    Mark,
     NotificationMessage,
     Refresh,
     Subscribe,
@@ -15,6 +17,7 @@ from octopis.core.routing.messages import (
     TableSnapshot,
     Unsubscribe,
 )
+from octopis.core.routing.settling import Inquiry, Report
 from octopis.core.wire.published import decode_published, encode_published
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -51,7 +54,8 @@ def published(*fields):
 notifications = st.builds(
     published, attributes, st.binary(max_size=50), texts, counts, st.integers(-(2**63), 2**63 - 1)
 )
-subscriptions = st.builds(Subscription, texts, filters, counts)
+steps = st.integers(0, 2**62)
+subscriptions = st.builds(Subscription, texts.filter(bool), filters, steps, texts)
 subscribes = st.builds(Subscribe, subscriptions, bit_vectors, broker_ids)
 routed = st.builds(
     NotificationMessage, notifications, bit_vectors, st.integers(0, 2**200)
@@ -60,11 +64,25 @@ messages = st.one_of(
     routed,
     subscribes,
     st.builds(Unsubscribe, texts),
-    st.lists(subscribes, max_size=5).map(lambda found: TableSnapshot(tuple(found))),
-    st.builds(Flooded, broker_ids, counts, counts, subscriptions | st.none(), texts | st.none()),
+    st.builds(TableSnapshot, st.lists(subscribes, max_size=5).map(tuple), st.booleans()),
     st.builds(
-        HostState, broker_ids, counts, counts, st.lists(subscriptions, max_size=5).map(tuple)
+        Flooded,
+        broker_ids,
+        steps,
+        steps,
+        subscriptions | st.none(),
+        texts | st.none(),
     ),
-    st.dictionaries(broker_ids, st.tuples(counts, counts, counts), max_size=5).map(HostVersions),
-    st.builds(Refresh, broker_ids, counts),
+    st.builds(HostState, broker_ids, steps, steps, st.lists(subscriptions, max_size=5).map(tuple)),
+    st.dictionaries(broker_ids, st.tuples(steps, steps, steps), max_size=5).map(HostVersions),
+    st.builds(Refresh, broker_ids, steps),
+    st.builds(Mark, broker_ids, steps, st.tuples(steps, steps)),
+)
+sets = st.integers(0, 2**200)
+rounds = st.integers(1, 2**31)
+ages = st.integers(-1, 2**53)
+askings = st.one_of(
+    st.builds(Inquiry, broker_ids, counts, rounds, sets, sets),
+    st.builds(Confirmed, broker_ids, counts, sets),
+    st.builds(Report, broker_ids, counts, rounds, broker_ids, sets, sets, ages, ages),
 )

@@ -122,16 +122,16 @@ def run_all(commands: list[list[str]], folder: Path, limit_s: float) -> None:
         for words in commands:
             if words[:2] == ["overlay", "up"]:
                 words += ["--port", "0"]  # many tests run at a time
-            if words[-1] == "&":
-                in_background.append(shell.start(*words[:-1], stdin=subprocess.DEVNULL))
-                stderr = in_background[-1].stderr
-                assert stderr is not None
-                assert stderr.readline()  # it says when it has begun
+            if "--background" in words:
+                in_background.append(shell.start(*words, stdin=subprocess.DEVNULL))
+                assert in_background[-1].wait(timeout=limit_s) == 0
                 continue
             done = shell.run(*words, limit_s=limit_s)
             assert done.returncode == 0, f"octopis {shlex.join(words)}: {done.stderr}"
         for each in in_background:
-            assert each.wait(timeout=30) == 0
+            printed, _ = each.communicate(timeout=30)
+            assert each.returncode == 0
+            assert printed.count("\n") == 1, "what was published after it must not be lost"
     finally:
         shell.run("overlay", "down")
         shell.end()

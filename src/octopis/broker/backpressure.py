@@ -1,83 +1,28 @@
-"""Backpressure: publications wait everywhere while a queue anywhere is past its high-water mark.
+"""Backpressure: publications wait while a queue on their way is past its high-water mark.
 
-The broker whose queue it is says so to its neighbours by a notice, and they pass it on. A notice
-names its broker and carries a number that rises, so that it goes round the overlay once and old
-news never replaces newer. While it holds, its broker renews it; one that was not renewed for three
-times that long is forgotten, as its broker is gone or cannot be reached.
+The broker whose queue it is says so by a notice, which the others pass on. It names the links that
+are stuck, and the broker itself where a subscriber of its own is. By the overlay's structure a host
+of publishers knows which hosts lie behind them: what goes to one of these waits, and nothing else.
+(BID's trees are known only where they grow: there every publication waits.)
+
+Changes of subscriptions wait while too many changes of tables wait for a link anywhere: they go
+everywhere.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
+from octopis.broker.notices import Notices
 from octopis.broker.settings import OverlayConfiguration
 from octopis.core.model import BrokerId
+from octopis.core.routing import Algorithm
+from octopis.core.topology import SCOT
 from octopis.core.wire.control import Notice
+from octopis.errors import ProtocolError
 
-_RENEWALS_MISSED_MAX = 3
 _log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Heard:
-    number: int
-    holds: bool
-    at: float
-
-
-class Notices:
-    """All brokers' notices, the own one among them. Time comes in as an argument.
-
-    `first_number` must be above every number that this broker has used before a restart.
-    """
-
-    def __init__(self, broker: BrokerId, first_number: int, renewal_s: float) -> None:
-        self._broker = broker
-        self._number = first_number
-        self._renewal_s = renewal_s
-        self._heard: dict[BrokerId, _Heard] = {}
-
-    @property
-    def brokers(self) -> list[BrokerId]:
-        """The brokers whose notices hold."""
-        return [broker for broker, heard in self._heard.items() if heard.holds]
-
-    def own(self, *, holds: bool, now: float) -> Notice | None:
-        """Say whether the own queues are past their mark; return the notice to send, if any."""
-        known = self._heard.get(self._broker)
-        did_hold = known is not None and known.holds
-        renewed = known is not None and now - known.at < self._renewal_s
-        if holds == did_hold and (renewed or not holds):
-            return None
-        self._number += 1
-        self._heard[self._broker] = _Heard(self._number, holds, now)
-        return Notice(self._broker, self._number, holds)
-
-    def heard(self, notice: Notice, now: float) -> bool:
-        """Take a notice in, and say whether it is news that must be passed on."""
-        known = self._heard.get(notice.broker)
-        if notice.broker == self._broker or (known is not None and known.number >= notice.number):
-            return False
-        self._heard[notice.broker] = _Heard(notice.number, notice.holds, now)
-        return True
-
-    def expire(self, now: float) -> list[BrokerId]:
-        """Forget notices that were not renewed, and return whose they were."""
-        limit = _RENEWALS_MISSED_MAX * self._renewal_s
-        gone = [
-            broker
-            for broker, heard in self._heard.items()
-            if heard.holds and broker != self._broker and now - heard.at > limit
-        ]
-        for broker in gone:
-            self._heard[broker].holds = False
-        return gone
-
-    def holding(self) -> list[Notice]:
-        """Return the notices that hold, for a neighbour whose link has come up."""
-        return [Notice(broker, self._heard[broker].number, holds=True) for broker in self.brokers]
 
 
 class NoticeOutput(Protocol):
@@ -95,20 +40,30 @@ class Backpressure:
         broker: BrokerId,
         overlay: OverlayConfiguration,
         links: Mapping[BrokerId, NoticeOutput],
-        first_number: int,
         changed: Callable[[], None],
     ) -> None:
         self._broker = broker
+        self._scot = overlay.scot
         self._known = frozenset(overlay.scot.brokers)
+        self._is_by_structure = overlay.routing.algorithm is not Algorithm.BID
         self._links = links
         self._changed = changed
         self._loop = asyncio.get_running_loop()
-        self._notices = Notices(broker, first_number, overlay.limits.notice_renewal_s)
+        self._notices = Notices(broker, overlay.limits.notice_renewal_s)
         self.outputs: set[object] = set()
         """The own links and clients whose queues are past their high-water mark."""
 
+        self.change_outputs: set[object] = set()
+        """The own links for which too many changes of tables wait."""
+
         self.brokers: list[BrokerId] = []
-        """The brokers whose notices hold, as far as is known here: publications wait for them."""
+        """The brokers whose notices hold, as far as is known here."""
+
+        self.held: frozenset[BrokerId] = frozenset()
+        """The hosts to which nothing goes from here for now."""
+
+        self.change_brokers: list[BrokerId] = []
+        """The brokers at which too many changes wait: changes of subscriptions wait for them."""
 
     def output_changed(self, output: object, begins: bool) -> None:
         """Note that an own queue has passed its high-water mark, or come back."""
@@ -118,10 +73,21 @@ class Backpressure:
             self.outputs.discard(output)
         self.say()
 
+    def changes_changed(self, output: object, begins: bool) -> None:
+        """Note that too many changes wait for an own link, or no more."""
+        if begins:
+            self.change_outputs.add(output)
+        else:
+            self.change_outputs.discard(output)
+        self.say()
+
     def heard(self, neighbour: BrokerId, notice: Notice) -> None:
-        """Take a neighbour's notice in, and pass news on."""
-        if notice.broker in self._known and self._notices.heard(notice, self._loop.time()):
-            self._pass_on(notice, neighbour)
+        """Take a neighbour's notice in, and pass news on. Raises ProtocolError."""
+        if not self._known.issuperset((notice.broker, *notice.stuck)):
+            raise ProtocolError(f"a notice is about {notice.broker}, which is not in this overlay")
+        news = self._notices.heard(notice, self._loop.time())
+        if news is not None:
+            self._pass_on(news, neighbour if news is notice else None)
             self._look()
 
     def tell(self, neighbour: BrokerId) -> None:
@@ -131,7 +97,13 @@ class Backpressure:
 
     def say(self) -> None:
         """Say to all when the own backpressure begins, goes on or ends."""
-        notice = self._notices.own(holds=bool(self.outputs), now=self._loop.time())
+        stuck = {getattr(output, "neighbour", self._broker) for output in self.outputs}
+        notice = self._notices.own(
+            holds=bool(self.outputs),
+            changes=bool(self.change_outputs),
+            stuck=tuple(sorted(stuck)),
+            now=self._loop.time(),
+        )
         if notice is not None:
             self._pass_on(notice, None)
             self._look()
@@ -144,9 +116,40 @@ class Backpressure:
 
     def _look(self) -> None:
         self.brokers = self._notices.brokers
+        self.change_brokers = self._notices.changes
+        held: set[BrokerId] = set()
+        for notice in self._notices.holding():
+            if notice.holds and notice.stuck and self._is_by_structure:
+                for neighbour in notice.stuck:
+                    held |= hosts_behind(self._scot, self._broker, notice.broker, neighbour)
+            elif notice.holds:
+                held |= self._known
+        self.held = frozenset(held)
         self._changed()
 
     def _pass_on(self, notice: Notice, sender: BrokerId | None) -> None:
         for neighbour, link in self._links.items():
             if neighbour != sender:
                 link.control(notice)
+
+
+def hosts_behind(
+    scot: SCOT, start: BrokerId, broker: BrokerId, neighbour: BrokerId
+) -> set[BrokerId]:
+    """Return the hosts to which what is published at `start` goes from `broker` to `neighbour`.
+
+    A notification changes clusters at once, at its first broker, and then stays in its host's.
+    Where both are the same broker, it is this one alone.
+    """
+    if neighbour == broker:
+        return {broker}
+    if broker.cluster != neighbour.cluster:
+        return set(scot.cluster(neighbour.cluster)) if start == broker else set()
+    tree = scot.acyclic
+    ahead = tree.distance(start.region, broker.region) + 1
+    return {
+        host
+        for host in scot.cluster(broker.cluster)
+        if ahead + tree.distance(neighbour.region, host.region)
+        == tree.distance(start.region, host.region)
+    }

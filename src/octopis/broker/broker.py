@@ -16,9 +16,11 @@ from octopis.broker.effects import Effects
 from octopis.broker.handshake import Dialler, Reception, dials
 from octopis.broker.intake import Intake
 from octopis.broker.link import NeighbourLink
+from octopis.broker.memory import Memory
 from octopis.broker.recorder import Recorder
 from octopis.broker.session import ClientSession
 from octopis.broker.settings import OverlayConfiguration
+from octopis.broker.settling import Inquiries
 from octopis.broker.status import status_of
 from octopis.client.address import Address
 from octopis.core.model import BrokerId
@@ -99,22 +101,23 @@ class LiveBroker:
             window_ms=routing.window_ms,
             links_up=False,
         )
+        self.memory = Memory(overlay.limits.client_bytes)
         self.links: dict[BrokerId, NeighbourLink] = {}
         self.clients: dict[str, ClientSession] = {}
         self.effects = Effects(self.links, self.clients, self.recorder)
-        # Numbers of notices go on rising after a restart, as long as the machine's clock does.
-        number = time.time_ns() // 1000
-        self.backpressure = Backpressure(broker, overlay, self.links, number, self._wake)
+        self.backpressure = Backpressure(broker, overlay, self.links, self._wake)
         for neighbour in overlay.scot.neighbours(broker):
             self.links[neighbour] = NeighbourLink(self, neighbour)
+        first = time.time_ns() // 1000  # above what it has used before a restart, if the clock is
+        self.inquiries = Inquiries(self.core, overlay.scot, self.links, self.effects, first)
         self.intake = Intake(
             self.core,
             self.effects,
             self.backpressure,
             self.recorder,
-            links=self.links,
+            self.inquiries,
             clients=self.clients,
-            bytes_max=overlay.limits.frame_max // 2,
+            limits=overlay.limits,
         )
         self.start_up = StartUp(self.core, overlay.limits.sync_s, self.intake.open)
         self.ready = self.start_up.ready
@@ -181,7 +184,7 @@ class LiveBroker:
     @property
     def queued(self) -> int:
         """How many messages wait in queues; one at least for a link that holds some back."""
-        links = sum(max(len(link.queue), link.is_busy) for link in self.links.values())
+        links = sum(max(link.waiting, link.is_busy) for link in self.links.values())
         return links + sum(len(session.queue) for session in self.clients.values())
 
     # Stop
@@ -212,6 +215,7 @@ class LiveBroker:
         for connection in connections:
             connection.close(f"{self.id} stops")
         self.start_up.cancel()
+        self.inquiries.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -245,12 +249,17 @@ class LiveBroker:
 
     async def _ticks(self) -> None:
         while True:
+            slept_at = self._loop.time()
             await asyncio.sleep(_TICK_S)
             now = self._loop.time()
-            for link in self.links.values():
-                if link.connection is not None:
-                    link.connection.look_after(now)
-            for session in list(self.clients.values()):
+            links = [link.connection for link in self.links.values() if link.connection is not None]
+            sessions = list(self.clients.values())
+            if now - slept_at > 2 * _TICK_S:  # held up itself: what was said meanwhile is unread
+                for connection in [*links, *(session.connection for session in sessions)]:
+                    connection.wait_anew(now)
+            for connection in links:
+                connection.look_after(now)
+            for session in sessions:
                 session.look_after(now)
             self.backpressure.say()
             self.backpressure.expire()

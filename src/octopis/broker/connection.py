@@ -2,9 +2,12 @@
 
 import asyncio
 import logging
+import resource
 import socket as sockets
+from collections.abc import Callable
 from typing import Protocol, cast
 
+from octopis.broker.memory import Memory
 from octopis.broker.settings import Limits
 from octopis.core.wire.control import Goodbye, Ping, Refusal, encode_control
 from octopis.core.wire.frames import Frame, FrameDecoder
@@ -14,6 +17,10 @@ from octopis.errors import OctopisError, ProtocolError
 WRITE_BYTES = 64 * 1024
 """So much is handed to the socket at once; the rest stays in our queues, where it is seen."""
 
+_SMALL_BYTES = 64 * 1024
+"""Unfinished frames below this are not worth counting."""
+
+_FILES_SPARE = 8
 _CLOSE_S = 1.0
 """How long a peer has to take the last bytes."""
 
@@ -56,6 +63,22 @@ class Peer(Protocol):
         """The connection is gone."""
 
 
+class _Nobody:
+    """The Peer of a connection that is gone: so that neither holds the other in memory."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def frames_arrived(self, connection: "Connection", frames: list[Frame]) -> None:
+        """Nothing comes any more."""
+
+    def may_write(self, connection: "Connection") -> None:
+        """Nothing waits any more."""
+
+    def connection_lost(self, connection: "Connection", reason: str) -> None:
+        """It is lost already."""
+
+
 class Connection(asyncio.Protocol):
     """A connection that begins with a greeting and then belongs to a peer.
 
@@ -76,10 +99,17 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._reason = ""
         self._greeted = False
+        self._is_holding = False
+        self._is_paused = False
+        self.memory: Memory | None = None
+        """Where to say how much is held for it; None where nobody counts."""
+
         self.is_closing = False
         """Whether nothing more will be taken in."""
 
         self._heard_at = self._pinged_at = self._loop.time()
+        self._keepalive_s, self._silence_s = limits.keepalive_s, limits.silence_s
+        self._is_proved = True
         self._asked_at: float | None = None  # since when a ping is without answer
         self.is_writable = False
         self.closed: asyncio.Future[None] = self._loop.create_future()
@@ -95,6 +125,20 @@ class Connection(asyncio.Protocol):
         self._timer = self._loop.call_later(self._limits.hello_s, self._no_greeting)
         if self._greets:
             transport.write(self._greets)
+        self._look_at_files(transport.get_extra_info("socket").fileno())
+
+    def _look_at_files(self, number: int) -> None:
+        """Warn where the process may soon open no more files: then it cannot accept anybody."""
+        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if number >= most - _FILES_SPARE:  # the system gives the lowest that is free
+            self._warnings.say(
+                self._loop.time(),
+                "open files",
+                "this process has %d open files and may have %d: whoever connects now may be sent "
+                "away without a word; raise the limit (ulimit -n)",
+                number + 1,
+                most,
+            )
 
     def data_received(self, data: bytes) -> None:
         """Hand complete frames to the peer."""
@@ -102,11 +146,25 @@ class Connection(asyncio.Protocol):
             return
         try:
             frames = self._frames.receive_data(data)
+            self._hold(self._frames.pending)
             if frames:
                 self._heard_at = self._loop.time()
+                self._is_proved = True
                 self.peer.frames_arrived(self, frames)
         except ProtocolError as failure:
             self.fail(failure)
+
+    def _hold(self, size: int) -> None:
+        """Say how much of an unfinished frame is held, where that is worth saying."""
+        if self.memory is not None and (size > _SMALL_BYTES or self._is_holding):
+            self._is_holding = size > _SMALL_BYTES
+            self.memory.hold(self, size if self._is_holding else 0)
+
+    def send_away(self, reason: str) -> None:
+        """Close the connection: too much is held for it."""
+        self._is_holding = False
+        self._frames.clear()
+        self.fail(ProtocolError(reason))
 
     def pause_writing(self) -> None:
         """Let the peer write no more: the socket's buffer is full."""
@@ -127,7 +185,10 @@ class Connection(asyncio.Protocol):
         self._reason, self.is_closing = reason, True
         if not self.closed.done():
             self.closed.set_result(None)
-        self.peer.connection_lost(self, reason)
+        peer, self.peer = self.peer, _Nobody(self.peer.name)
+        peer.connection_lost(self, reason)
+        self._frames.clear()
+        self._hold(0)
 
     # What peers call
 
@@ -144,9 +205,13 @@ class Connection(asyncio.Protocol):
         for option in (sockets.SO_SNDBUF, sockets.SO_RCVBUF):
             own.setsockopt(sockets.SOL_SOCKET, option, size)
 
-    def greeted(self, peer: Peer) -> None:
-        """Note that the greeting is over: from here on the connection belongs to `peer`."""
+    def greeted(self, peer: Peer, keepalive_s: float, silence_s: float) -> None:
+        """Note that the greeting is over: from here on the connection belongs to `peer`.
+
+        It is asked for a sign of life every `keepalive_s`, and has `silence_s` to give one.
+        """
         self.peer = peer
+        self._keepalive_s, self._silence_s = keepalive_s, silence_s
         self._greeted = True
         self._frames.frame_max = self._limits.frame_max
         if self._timer is not None:
@@ -156,6 +221,16 @@ class Connection(asyncio.Protocol):
         """Send bytes; whoever has much to send looks at `is_writable` before."""
         if self._transport is not None and not self.is_closing:
             self._transport.write(data)
+
+    def pause_reading(self, *, on: bool) -> None:
+        """Read no more for now, or read again."""
+        if self._transport is None or self.is_closing or on == self._is_paused:
+            return
+        self._is_paused = on
+        if on:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
 
     def fail(self, failure: OctopisError) -> None:
         """Close the connection because of what the other side did, and say so in the log."""
@@ -167,11 +242,12 @@ class Connection(asyncio.Protocol):
             self.address,
             failure,
         )
-        if not self._greeted:
-            self.write(encode_refusal(Refusal.of(failure)))
-            self._end(str(failure))
-        else:
+        if self._greeted:
             self.close(str(failure))
+            return
+        if not self._greets:  # whoever has dialled does not refuse: it is not asked for anything
+            self.write(encode_refusal(Refusal.of(failure)))
+        self._end(str(failure))
 
     def close(self, reason: str) -> None:
         """Say goodbye and close the connection."""
@@ -190,14 +266,25 @@ class Connection(asyncio.Protocol):
             return
         if self._asked_at is not None and self._heard_at >= self._asked_at:
             self._asked_at = None
-        if self._asked_at is not None and now - self._asked_at > self._limits.silence_s:
+        if self._asked_at is not None and now - self._asked_at > self._silence_s:
             unfinished = self._frames.pending
             inside = f", {unfinished:,} bytes into a frame" if unfinished else ""
             self.fail(ProtocolError(f"nothing came for {now - self._heard_at:.0f} s{inside}"))
-        elif now - self._pinged_at >= self._limits.keepalive_s:
+        elif now - self._pinged_at >= self._keepalive_s:
             self._pinged_at = now
             self._asked_at = self._asked_at or now
             self.write(encode_control(Ping()))
+
+    def wait_anew(self, now: float) -> None:
+        """Let whoever was asked for a sign of life have all the time to give it from now on."""
+        if self._asked_at is not None:
+            self._asked_at = now
+
+    def prove_alive(self, within_s: float, then: Callable[[bool], None]) -> None:
+        """Ask for a sign of life, and tell `then` whether one came in time."""
+        self._is_proved = False
+        self.write(encode_control(Ping()))
+        self._loop.call_later(within_s, lambda: then(self._is_proved and not self.is_closing))
 
     def _end(self, reason: str) -> None:
         if not self.is_closing:

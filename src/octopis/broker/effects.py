@@ -4,12 +4,12 @@ It keeps to what `octopis.core.routing.broker` demands of a driver: effects are 
 before the core is told anything else. What was put on queues leaves them at the next `flush`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from octopis.broker.recorder import Recorder
 from octopis.core.model import BrokerId, Notification
-from octopis.core.routing import Deliver, Effect, Enqueue, Message, Reason
+from octopis.core.routing import Deliver, Effect, Enqueue, Lost, Marked, Message, Reason
 
 
 class Output(Protocol):
@@ -32,6 +32,9 @@ class ClientOutput(Output, Protocol):
     def deliver(self, notification: Notification, subscriptions: list[str]) -> None:
         """Put a notification on the queue, for these of the client's subscriptions."""
 
+    def lost(self, subscription: str) -> None:
+        """Say that a subscription is another connection's now."""
+
 
 class Effects:
     """What the core says, carried out. `links` and `clients` are those of the broker."""
@@ -46,6 +49,8 @@ class Effects:
         self._clients = clients
         self._recorder = recorder
         self._unsent: dict[Output, None] = {}
+        self.on_mark: Callable[[Marked], None] = lambda _: None
+        """Called when a neighbour's mark has come."""
 
     def carry_out(self, effects: Iterable[Effect]) -> None:
         """Put what the core wants sent on queues, in order."""
@@ -58,6 +63,12 @@ class Effects:
                 link = self._links[effect.link]
                 link.enqueue(effect.messages, effect.reasons)
                 self._unsent[link] = None
+            elif isinstance(effect, Lost):
+                client = self._clients[effect.client]
+                client.lost(effect.subscription)
+                self._unsent[client] = None
+            elif isinstance(effect, Marked):
+                self.on_mark(effect)
             else:
                 self._recorder.stored(effect.subscription)
 

@@ -6,6 +6,7 @@ the overlay dials the other, again and again.
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from octopis.broker.connection import Connection
@@ -15,7 +16,7 @@ from octopis.client.address import Address, Backoff
 from octopis.core.model import BrokerId
 from octopis.core.topology import SCOT
 from octopis.core.wire.control import Refusal
-from octopis.core.wire.frames import Frame
+from octopis.core.wire.frames import Frame, FrameKind
 from octopis.core.wire.greeting import (
     BrokerHello,
     ClientHello,
@@ -30,6 +31,10 @@ from octopis.errors import ConnectionFailed, OctopisError, ProtocolError
 
 if TYPE_CHECKING:
     from octopis.broker.broker import LiveBroker
+
+_GIVEN_UP = (FrameKind.REFUSED, FrameKind.GOODBYE)
+_PROVE_S = 1.0
+"""A link at whose place somebody else stands has so long to give a sign of life."""
 
 _log = logging.getLogger(__name__)
 
@@ -53,16 +58,18 @@ class Reception:
     def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:
         """Hear who is there, and hand the connection on."""
         hello = decode_hello(frames[0])
-        self.connections.discard(connection)
         if isinstance(hello, ClientHello):
             self._take_client(connection, hello)
+        elif any(frame.kind in _GIVEN_UP for frame in frames[1:]):
+            connection.abort("the neighbour has given up meanwhile")
+            return
         else:
             refusal = self._refusal(hello)
             if refusal is not None:
                 connection.fail(refusal)
                 return
             self._take_neighbour(connection, hello)
-        if len(frames) > 1:
+        if len(frames) > 1 and not connection.is_closing:
             connection.peer.frames_arrived(connection, frames[1:])
 
     def may_write(self, connection: Connection) -> None:
@@ -74,13 +81,48 @@ class Reception:
 
     def _take_client(self, connection: Connection, hello: ClientHello) -> None:
         limits = self._broker.overlay.limits
+        session = ClientSession(self._broker, hello, connection)
+        refusal = self._broker.intake.refusal(session)
+        if refusal is not None:
+            connection.fail(refusal)
+            return
         welcome = Welcome(self._broker.id, limits.frame_max, limits.publish_window)
         connection.write(encode_welcome(welcome))
-        session = ClientSession(self._broker, hello, connection)
-        connection.greeted(session)
+        self.connections.discard(connection)
+        connection.memory = self._broker.memory
+        silence_s = limits.client_silence_s
+        connection.greeted(session, silence_s / 4, silence_s)
         self._broker.intake.arrive(session)
 
     def _take_neighbour(self, connection: Connection, hello: BrokerHello) -> None:
+        """Let a neighbour's link be up; where it is already, find out which end is the real one.
+
+        A neighbour whose connection has broken dials again, perhaps long before this end notices.
+        But anybody may say hello in its name: so the connection that stands has the first word.
+        """
+        old = self._broker.links[hello.broker].connection
+        if old is None:
+            self._welcome_neighbour(connection, hello)
+        else:
+            old.prove_alive(_PROVE_S, partial(self._replace, old, connection, hello))
+
+    def _replace(
+        self, old: Connection, connection: Connection, hello: BrokerHello, is_alive: bool
+    ) -> None:
+        """Let a neighbour in whose old connection has given no sign of life."""
+        link = self._broker.links[hello.broker]
+        if connection.is_closing:
+            return
+        if link.connection is old and not is_alive:
+            link.cut("the neighbour has dialled anew, and nothing came from the old connection")
+        if link.is_up:
+            here, there = self._broker.id, hello.broker
+            connection.fail(ConnectionFailed(f"the link between {there} and {here} is up already"))
+        else:
+            self._welcome_neighbour(connection, hello)
+
+    def _welcome_neighbour(self, connection: Connection, hello: BrokerHello) -> None:
+        self.connections.discard(connection)
         algorithm = self._broker.overlay.routing.algorithm.value
         answer = BrokerHello(self._broker.id, hello.broker, self._digest, algorithm)
         connection.write(encode_hello(answer))
@@ -101,8 +143,6 @@ class Reception:
             reason = f"{there} routes by {hello.algorithm}, {here} by {ours}"
         elif not dials(self._broker.overlay.scot, there, here):
             reason = f"of {here} and {there}, it is {here} that dials"
-        elif link.is_up:
-            reason = f"the link between {there} and {here} is up already"
         else:
             return None
         return ConnectionFailed(reason)

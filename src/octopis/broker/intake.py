@@ -1,31 +1,32 @@
 """Where clients come in, and where their requests wait for their turn.
 
 Nothing is taken in before the broker has heard of its neighbours, or once it stops. Publications
-also wait while there is backpressure anywhere in the overlay; changes of subscriptions while a
-queue of this broker is full. A turn of the event loop takes one batch from all clients that have
-something waiting, one request of each after the other; so no client can shut others out, and all
-that the turn brought is matched together.
+also wait while there is backpressure on their way, and with them what their client published later;
+changes of subscriptions while too many of them wait for a link anywhere. A turn of the event loop
+takes one batch from all clients that have something waiting, one request of each after the other;
+so no client can shut others out, and all that the turn brought is matched together.
 """
 
 import asyncio
 import logging
 import time
-from collections import OrderedDict
-from collections.abc import Mapping
+from collections import Counter, OrderedDict
 
 from msgspec import Struct
 
 from octopis.broker.backpressure import Backpressure
 from octopis.broker.effects import Effects
-from octopis.broker.link import NeighbourLink
 from octopis.broker.recorder import Recorder
 from octopis.broker.session import ClientSession
-from octopis.core.filters import parse_filter
-from octopis.core.model import BrokerId
+from octopis.broker.settings import Limits
+from octopis.broker.settling import Inquiries
+from octopis.core.filters import Filter, parse_filter
+from octopis.core.filters.tree import terms_of
 from octopis.core.routing import Broker
-from octopis.core.wire.client import SubscribeRequest, UnsubscribeRequest
+from octopis.core.wire.client import Change, SettledRequest, SubscribeRequest, UnsubscribeRequest
 from octopis.core.wire.published import Published, decode_checked
 from octopis.errors import (
+    ConnectionFailed,
     InvalidConfiguration,
     InvalidFilter,
     InvalidNotification,
@@ -34,8 +35,8 @@ from octopis.errors import (
 )
 
 BATCH_MAX = 256
-CHANGES_MAX = 32
-"""Requests of one turn, so that parsing many filters leaves time for others."""
+CHANGES_S = 0.01
+"""How long changes of one turn may take, so that reading many filters leaves time for others."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +47,8 @@ class _Publication(Struct):
     request: int
     notifications: list[Published]
     taken: int = 0
+    unsent: int = 0
+    held_by: object = None
 
 
 class Intake:
@@ -57,19 +60,21 @@ class Intake:
         effects: Effects,
         backpressure: Backpressure,
         recorder: Recorder,
+        inquiries: Inquiries,
         *,
-        links: Mapping[BrokerId, NeighbourLink],
         clients: dict[str, ClientSession],
-        bytes_max: int,
+        limits: Limits,
     ) -> None:
         self._core = core
         self._effects = effects
         self._backpressure = backpressure
         self._recorder = recorder
-        self._links = links
+        self._inquiries = inquiries
         self._clients = clients
         self._batch_max = min(BATCH_MAX, core.batch_max)
-        self._bytes_max = bytes_max
+        self._bytes_max = limits.frame_max // 2
+        self._limits = limits
+        self._hosts: Counter[str] = Counter()
         self._loop = asyncio.get_running_loop()
         self._changing: OrderedDict[ClientSession, None] = OrderedDict()
         self._publishing: OrderedDict[ClientSession, None] = OrderedDict()
@@ -96,17 +101,17 @@ class Intake:
 
     @property
     def may_publish(self) -> bool:
-        """Whether publications may be taken in now."""
-        return self.is_open and not self._backpressure.brokers
+        """Whether publications may be taken in now, wherever they go."""
+        return self.is_open and not self._backpressure.held
 
     @property
     def may_change(self) -> bool:
         """Whether changes of subscriptions may be taken in now."""
-        return self.is_open and not any(link.queue.is_full for link in self._links.values())
+        return self.is_open and not self._backpressure.change_brokers
 
     def wake(self) -> None:
-        """Take a turn soon, if anything may be done."""
-        if (self._publishing and self.may_publish) or (self._changing and self.may_change):
+        """Take a turn soon, if anything may be done: something has changed."""
+        if (self._publishing and self.is_open) or (self._changing and self.may_change):
             self._schedule()
 
     # Clients
@@ -116,13 +121,25 @@ class Intake:
         """How many clients have publications that wait."""
         return len(self._publishing)
 
+    def refusal(self, session: ClientSession) -> ConnectionFailed | None:
+        """Return why a client is not taken in, if it is not."""
+        older = self._clients.get(session.client)
+        if older is not None and older.owner != session.owner:
+            return ConnectionFailed(f"the name {session.client!r} is another client's here")
+        most = self._limits.clients_per_host
+        if older is None and self._hosts[session.host] >= most:
+            return ConnectionFailed(f"there are {most:,} clients of {session.host} here already")
+        return None
+
     def arrive(self, session: ClientSession) -> None:
         """Take a client in. One of the same name is the same client, whose line was cut."""
         older = self._clients.get(session.client)
         if older is not None:
+            _log.warning("%s: %s has connected anew", self._core.id, session.name)
             older.connection.close("the client has connected anew")
             older.connection_lost(older.connection, "the client has connected anew")
         self._clients[session.client] = session
+        self._hosts[session.host] += 1
         _log.debug("%s: %s is here", self._core.id, session.name)
 
     def leave(self, session: ClientSession, reason: str) -> None:
@@ -130,10 +147,14 @@ class Intake:
         if self._clients.get(session.client) is not session:
             return
         del self._clients[session.client]
+        self._hosts[session.host] -= 1
+        if not self._hosts[session.host]:
+            del self._hosts[session.host]
         self._effects.forget(session)
         self._changing.pop(session, None)
         self._publishing.pop(session, None)
         self._begun.pop(session, None)
+        self._inquiries.leave(session)
         self.undelivered += session.undelivered
         self.dropped += session.dropped
         _log.debug("%s: %s has left: %s", self._core.id, session.name, reason)
@@ -159,37 +180,69 @@ class Intake:
         self._is_scheduled = False
         if self._changing:
             self._change()
-        if self._publishing and self.may_publish:
-            self._publish()
+        goes_on = self._publishing and self.is_open and self._publish()
         self._effects.flush()
-        if self._changing or self._publishing:
-            self.wake()
+        if goes_on or (self._changing and self.may_change):
+            self._schedule()
 
-    def _publish(self) -> None:
-        """Route one batch of what all clients have waiting, and answer what is whole."""
+    def _publish(self) -> bool:
+        """Route one batch of what all clients have waiting, and answer what is whole.
+
+        Returns whether there is more that may be routed.
+        """
         batch: list[Published] = []
-        done: list[tuple[ClientSession, int]] = []
+        done: list[tuple[ClientSession, _Publication]] = []
+        held: dict[ClientSession, None] = {}
+        is_whole = self._core.is_whole
         while self._publishing and len(batch) < self._batch_max:
             session, _ = self._publishing.popitem(last=False)
             publication = self._begun.get(session) or self._begin(session)
             if publication is not None:
                 start = publication.taken
                 part = publication.notifications[start : start + self._batch_max - len(batch)]
+                if self._backpressure.held:
+                    part, is_held = self._free(publication, part)
+                    held |= dict.fromkeys([session] if is_held else ())
                 publication.taken += len(part)
                 batch += part
+                if not is_whole:  # by itself, to know whose copies go nowhere
+                    publication.unsent += self._route(part)
                 if publication.taken == len(publication.notifications):
                     del self._begun[session]
                     session.finish_publication()
-                    done.append((session, publication.request))
-            if session.publications:
+                    done.append((session, publication))
+            if session.publications and session not in held:
                 self._publishing[session] = None
-        if batch:
-            self.published += len(batch)
-            self._recorder.published(batch)
-            self._effects.carry_out(self._core.client_publishes(batch, time.monotonic_ns()))
-        for session, request in done:
-            session.answer(request)
+        if batch and is_whole:
+            self._route(batch)
+        goes_on = bool(self._publishing)
+        self._publishing |= held
+        unheard = 0 if is_whole else len(self._core.unheard)
+        for session, publication in done:
+            session.answer(publication.request, None, publication.unsent, unheard)
             self._effects.add(session)
+        return goes_on
+
+    def _free(
+        self, publication: _Publication, part: list[Published]
+    ) -> tuple[list[Published], bool]:
+        """Return the notifications before the first that goes where nothing goes for now."""
+        held = self._backpressure.held
+        if publication.held_by is held:  # nothing has changed since it was looked at
+            return [], True
+        for number, hosts in enumerate(self._core.hosts_of(part)):
+            if not held.isdisjoint(hosts):
+                publication.held_by = held
+                return part[:number], True
+        return part, False
+
+    def _route(self, batch: list[Published]) -> int:
+        """Route notifications, and return how many copies could not be sent."""
+        before = self._core.counters.unsent
+        self.published += len(batch)
+        self._recorder.published(batch)
+        self._effects.carry_out(self._core.client_publishes(batch, time.monotonic_ns()))
+        return self._core.counters.unsent - before
 
     def _begin(self, session: ClientSession) -> _Publication | None:
         """Return the publication of a client whose turn it is; what makes no sense is refused."""
@@ -210,39 +263,66 @@ class Intake:
 
     def _change(self) -> None:
         """Subscribe and unsubscribe, one request of each client after the other."""
-        for _ in range(CHANGES_MAX):
-            if not self._changing or not self.may_change:
-                break
+        deadline = time.monotonic() + CHANGES_S
+        while self._changing and self.may_change and time.monotonic() < deadline:
             session, _ = self._changing.popitem(last=False)
-            request = session.changes.popleft()
-            try:
-                if isinstance(request, UnsubscribeRequest):
-                    self._unsubscribe(session, request)
-                else:
-                    self._subscribe(session, request)
-            except (InvalidFilter, InvalidSubscription, InvalidConfiguration) as refusal:
-                session.answer(request.request, refusal)
-            else:
-                session.answer(request.request)
+            self._change_one(session, session.changes.popleft())
             self._effects.add(session)
             if session.changes:
                 self._changing[session] = None
+
+    def _change_one(self, session: ClientSession, request: Change) -> None:
+        """Do what a client wants; `settled` is answered later, the others now."""
+        try:
+            if isinstance(request, SettledRequest):
+                self._inquiries.ask(session, request)
+                return
+            if isinstance(request, UnsubscribeRequest):
+                self._unsubscribe(session, request)
+            else:
+                self._subscribe(session, request)
+        except (InvalidFilter, InvalidSubscription, InvalidConfiguration) as refusal:
+            session.answer(request.request, refusal)
+        except ProtocolError as failure:
+            session.changes.clear()
+            session.connection.fail(failure)
+        else:
+            session.answer(request.request)
 
     def _subscribe(self, session: ClientSession, request: SubscribeRequest) -> None:
         if session.numbers.get(request.id, request.number) != request.number:
             reason = f"the subscription {request.id!r} has another number already"
             raise InvalidSubscription(reason, request.id)
         filter_ = parse_filter(request.filter, request.dialect)
+        terms = self._terms(session, request.id, filter_)
         effects = self._core.client_subscribes(
-            session.client, request.id, filter_, request.epoch, time.monotonic_ns()
+            session.client,
+            request.id,
+            filter_,
+            request.epoch,
+            time.monotonic_ns(),
+            owner=session.owner,
         )
         if request.id not in session.numbers:
             self._recorder.subscribed(session.client, request.id)
-        session.numbers[request.id] = request.number
+        session.note(request.id, request.number, terms)
         self._effects.carry_out(effects)
 
+    def _terms(self, session: ClientSession, subscription: str, filter_: Filter) -> int:
+        """Return how many terms a filter has. Raises InvalidSubscription past a client's share."""
+        terms, limits = terms_of(filter_.tree), self._limits
+        if subscription in session.terms:
+            return terms
+        if len(session.terms) >= limits.subscriptions_per_client:
+            most = f"{limits.subscriptions_per_client:,} subscriptions"
+        elif session.terms_total + terms > limits.terms_per_client:
+            most = f"{limits.terms_per_client:,} terms in all its filters"
+        else:
+            return terms
+        raise InvalidSubscription(f"a client has at most {most} here", subscription)
+
     def _unsubscribe(self, session: ClientSession, request: UnsubscribeRequest) -> None:
-        session.numbers.pop(request.id, None)  # also where the subscription has moved away
+        session.forget(request.id)  # also where the subscription has moved away
         self._effects.carry_out(
             self._core.client_unsubscribes(session.client, request.id, time.monotonic_ns())
         )

@@ -3,9 +3,12 @@
 import asyncio
 import logging
 import time
+from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
+from octopis.broker.changes import WaitingChanges
+from octopis.broker.checks import LinkChecks
 from octopis.broker.connection import WRITE_BYTES, Connection
 from octopis.broker.queue import OutputQueue, Shaper
 from octopis.broker.settings import LinkPolicy
@@ -13,7 +16,8 @@ from octopis.core.model import BrokerId
 from octopis.core.routing import Message, NotificationMessage, Reason
 from octopis.core.wire.control import Goodbye, Notice, Ping, Pong, encode_control
 from octopis.core.wire.frames import Frame, FrameKind
-from octopis.core.wire.link import LinkDecoder, encode_message, frames_of
+from octopis.core.wire.inquiries import Asking, encode_asking
+from octopis.core.wire.link import LinkDecoder, encode_notification, frames_of
 from octopis.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -22,6 +26,11 @@ if TYPE_CHECKING:
 SYSTEM_BUFFER_BYTES = 256 * 1024
 """What the system may hold of a link, unseen by the link status table, in each direction."""
 
+_SLOW_KINDS = (FrameKind.CHANGES, FrameKind.SNAPSHOT, FrameKind.HOST_STATE)
+_SLICE_S = 0.01
+"""Reading filters and putting them into the index may take long; others wait so long at most."""
+
+_NOTIFICATIONS_ALONE = {NotificationMessage}
 _log = logging.getLogger(__name__)
 
 
@@ -48,15 +57,24 @@ class NeighbourLink:
         self._effects = broker.effects
         self._backpressure = broker.backpressure
         self._queue_log = broker.recorder.link_log(neighbour)
+        self._limits = overlay.limits
         self._policy = overlay.queues.policy
         self.queue = OutputQueue(overlay.queues, partial(self._backpressure.output_changed, self))
+        """Notifications that wait."""
+
+        self.changes = WaitingChanges(
+            overlay.queues.high_water, partial(self._backpressure.changes_changed, self)
+        )
+        """Changes of tables that wait; they go first."""
+
         self._loop = asyncio.get_running_loop()
         shape = overlay.shapes.get((broker.id, neighbour))
         self._shaper = None if shape is None else Shaper(shape, self._loop.time())
         self._timer: asyncio.TimerHandle | None = None
         self._decoder = LinkDecoder()
+        self._inbox: deque[Frame] = deque()
         self._goodbye: str | None = None
-        self._other_clusters = (1 << len(overlay.scot.clusters)) - 1 & ~(1 << broker.id.cluster)
+        self._checks = LinkChecks(broker.core, overlay.scot, neighbour)
 
     @property
     def is_up(self) -> bool:
@@ -66,7 +84,12 @@ class NeighbourLink:
     @property
     def is_busy(self) -> bool:
         """Whether anything waits or is held back on its way."""
-        return bool(self.queue) or (self._shaper is not None and self._shaper.is_carrying)
+        return self.waiting > 0 or (self._shaper is not None and self._shaper.is_carrying)
+
+    @property
+    def waiting(self) -> int:
+        """How many messages wait."""
+        return len(self.queue) + len(self.changes)
 
     # Up and down
 
@@ -74,15 +97,23 @@ class NeighbourLink:
         """Take a connection whose greeting is over, and bring the neighbour up to date."""
         assert self.connection is None, f"the link to {self.neighbour} is up already"
         _log.info("%s: the link to %s is up", self._broker.id, self.neighbour)
-        connection.greeted(self)
+        connection.greeted(self, self._limits.keepalive_s, self._limits.silence_s)
         connection.set_buffers(SYSTEM_BUFFER_BYTES)
         self.connection = connection
         self.reconnects += 1
         self._decoder = LinkDecoder()
+        self._inbox.clear()
         self._goodbye = None
         self._effects.carry_out(self._core.link_up(self.neighbour, time.monotonic_ns()))
         self._backpressure.tell(self.neighbour)
         self._effects.flush()
+
+    def cut(self, reason: str) -> None:
+        """Let go of a connection whose other end is gone, without waiting for it."""
+        connection = self.connection
+        if connection is not None:
+            connection.abort(reason)
+            self.connection_lost(connection, reason)
 
     def close(self, reason: str) -> None:
         """Say goodbye and close the connection, if there is one."""
@@ -98,6 +129,7 @@ class NeighbourLink:
         if self._shaper is not None:
             self._shaper.clear()
         lost = self.queue.clear()
+        self.changes.clear()
         self.lost += lost
         thrown = f", {lost:,} notifications are lost with it" if lost else ""
         is_expected = self._goodbye is not None and not lost
@@ -117,18 +149,46 @@ class NeighbourLink:
     # What comes
 
     def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:
-        """Take in what the neighbour says."""
+        """Take in what the neighbour says: changes of tables in slices, as they take long."""
+        if self._inbox or any(frame.kind in _SLOW_KINDS for frame in frames):
+            is_waiting = bool(self._inbox)
+            self._inbox += frames
+            if not is_waiting:
+                self._take_slice(connection)
+        else:
+            self._take_frames(connection, frames)
+
+    def _take_slice(self, connection: Connection) -> None:
+        """Take in frames for a while, and the others in the next turn of the event loop."""
+        if connection is not self.connection:
+            return
+        deadline = time.monotonic() + _SLICE_S
+        try:
+            while self._inbox:
+                self._take_frames(connection, [self._inbox.popleft()])
+                if time.monotonic() > deadline:
+                    break
+        except ProtocolError as failure:
+            self._inbox.clear()
+            connection.fail(failure)
+        if self._inbox:
+            self._loop.call_soon(self._take_slice, connection)
+        connection.pause_reading(on=bool(self._inbox))
+
+    def _take_frames(self, connection: Connection, frames: list[Frame]) -> None:
         messages: list[Message] = []
         for frame in frames:
             said = self._decoder.decode(frame)
             if isinstance(said, list):
                 if frame.kind != FrameKind.NOTIFICATIONS:
-                    self._check(said)
+                    self._checks.check(said)
                 messages += said
             elif isinstance(said, Ping):
                 connection.write(encode_control(Pong()))
             elif isinstance(said, Notice):
                 self._backpressure.heard(self.neighbour, said)
+            elif isinstance(said, Asking):
+                self._broker.inquiries.heard(self.neighbour, said)
             elif isinstance(said, Goodbye):
                 self._goodbye = said.reason
         if messages:
@@ -146,44 +206,55 @@ class NeighbourLink:
         if not self._broker.start_up.is_over:
             self._broker.start_up.look()
 
-    def _check(self, messages: list[Message]) -> None:
-        """Refuse what the core must never see, whoever claims to be the neighbour."""
-        overlay = self._broker.overlay
-        for message in messages:
-            if not self._core.speaks(message):
-                algorithm = overlay.routing.algorithm
-                raise ProtocolError(f"{type(message).__name__} is not spoken under {algorithm}")
-            if isinstance(message, NotificationMessage):
-                if message.cbv_p & ~self._other_clusters:
-                    raise ProtocolError(f"{message.cbv_p} names clusters that cannot be pending")
-                if message.bids >> len(overlay.scot.brokers):
-                    raise ProtocolError("a notification is for brokers that are not there")
-
     # What goes
 
     def enqueue(self, messages: list[Message], reasons: list[Reason]) -> None:
         """Put messages on the queue; `pump` then lets them go."""
+        if set(map(type, messages)) != _NOTIFICATIONS_ALONE:
+            messages, reasons = self._enqueue_changes(messages, reasons)
         if self._queue_log is not None:
             self._queue_log.enqueued(messages, reasons, time.time_ns())
         queue = self.queue
-        queue.put([encode_message(message) for message in messages])
+        queue.put([encode_notification(message) for message in messages])  # type: ignore[arg-type]
         if queue.has_backpressure and queue.is_over_bound:
             self._overflow()
 
-    def control(self, message: Ping | Pong | Goodbye | Notice) -> None:
+    def _enqueue_changes(
+        self, messages: list[Message], reasons: list[Reason]
+    ) -> tuple[list[Message], list[Reason]]:
+        """Let changes wait where they do, and return the notifications."""
+        rest: tuple[list[Message], list[Reason]] = [], []
+        gone = 0
+        for message, reason in zip(messages, reasons, strict=True):
+            if isinstance(message, NotificationMessage):
+                rest[0].append(message)
+                rest[1].append(reason)
+                continue
+            key, obsolete = self.changes.put(message)
+            gone += obsolete
+            if self._queue_log is not None:
+                self._queue_log.change(key, message, reason, obsolete, time.time_ns())
+        if gone:  # they are off the queue, and went nowhere
+            self._core.messages_dropped(self.neighbour, gone, time.monotonic_ns())
+        return rest
+
+    def control(self, message: Ping | Pong | Goodbye | Notice | Asking) -> None:
         """Send a control message past the queue."""
         if self.connection is not None:
-            self.connection.write(encode_control(message))
+            if isinstance(message, Asking):
+                self.connection.write(encode_asking(message))
+            else:
+                self.connection.write(encode_control(message))
 
     def pump(self) -> None:
         """Let messages go from the queue to the socket, as far as both allow."""
-        connection, waiting = self.connection, self.queue.messages
+        connection = self.connection
         if connection is None:
             return
         if self._shaper is not None:
             self._pump_shaped(connection, self._shaper)
         else:
-            while waiting and connection.is_writable:
+            while (self.queue.messages or len(self.changes)) and connection.is_writable:
                 connection.write(self._take(WRITE_BYTES))
 
     def may_write(self, connection: Connection) -> None:  # noqa: ARG002 - Peer's interface
@@ -191,21 +262,27 @@ class NeighbourLink:
         self.pump()
 
     def _take(self, bytes_max: float) -> bytes:
-        batch = self.queue.take(bytes_max)
-        if self._queue_log is not None:
-            self._queue_log.left(len(batch), time.time_ns())
-        self._core.messages_left(self.neighbour, len(batch), time.monotonic_ns())
+        if len(self.changes):
+            batch, left = self.changes.take(bytes_max)
+            if self._queue_log is not None:
+                self._queue_log.changes_left(left, time.time_ns())
+        else:
+            batch = self.queue.take(bytes_max)
+            left = len(batch)
+            if self._queue_log is not None:
+                self._queue_log.left(left, time.time_ns())
+        self._core.messages_left(self.neighbour, left, time.monotonic_ns())
         return b"".join(frames_of(batch))
 
     def _pump_shaped(self, connection: Connection, shaper: Shaper) -> None:
-        now, waiting = self._loop.time(), self.queue.messages
-        while waiting and connection.is_writable and (budget := shaper.budget(now)) > 0:
+        now = self._loop.time()
+        while self.waiting and connection.is_writable and (budget := shaper.budget(now)) > 0:
             shaper.send(self._take(min(budget, WRITE_BYTES)), now)
         for data in shaper.arrived(now):
             connection.write(data)
         if self._timer is not None:
             self._timer.cancel()
-        again = shaper.next_event(now, waiting=bool(waiting))
+        again = shaper.next_event(now, waiting=self.waiting > 0)
         self._timer = None if again is None else self._loop.call_at(again, self.pump)
 
     def _overflow(self) -> None:

@@ -1,8 +1,8 @@
 """Between a broker's decisions and a socket: the queue of a link or client, and what slows it.
 
-A queue is bounded, counted and in order. Only notifications can be dropped: changes of tables
-always fit, as both ends of a link must agree, and a broker takes no requests for more of them while
-one of its queues is full. Past its high-water mark there is backpressure, until it is half empty.
+A queue of notifications is bounded, counted and in order. Past its high-water mark there is
+backpressure, until it is half empty; past its bound, some are dropped. (Changes of tables cannot be
+dropped: they wait elsewhere, in `changes`.)
 
 A shaper makes a link as slow as its settings say: a token bucket, then a delay. It stands between
 queue and socket, so that a slow link really fills its queue. Time comes in as an argument.
@@ -13,14 +13,9 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 
 from octopis.broker.settings import QueueBounds, Shape
-from octopis.core.wire.frames import FrameKind
 from octopis.core.wire.link import Encoded
 
-_kind: Callable[[Encoded], FrameKind] = itemgetter(0)
 _item: Callable[[Encoded], bytes] = itemgetter(1)
-_is_droppable = frozenset(
-    (FrameKind.NOTIFICATIONS, FrameKind.NOTIFICATIONS_WITH_TARGETS, FrameKind.DELIVER)
-).__contains__
 
 
 class OutputQueue:
@@ -43,26 +38,18 @@ class OutputQueue:
         self.has_backpressure = False
         """Past the high-water mark, and since then not below half of it."""
 
-        self._droppable = 0
-
     def __len__(self) -> int:
         return len(self.messages)
 
     @property
-    def is_full(self) -> bool:
-        """Whether there is no room for anything more."""
-        return self._is_too_much(len(self.messages) + 1)
-
-    @property
     def is_over_bound(self) -> bool:
         """Whether something has to be dropped."""
-        return self._droppable > 0 and self._is_too_much(len(self.messages))
+        return bool(self.messages) and self._is_too_much()
 
     def put(self, messages: Sequence[Encoded]) -> None:
         """Append messages. Past its high-water mark, it may also be over its bound: then drop."""
         self.messages += messages
         self.bytes += sum(map(len, map(_item, messages)))
-        self._droppable += sum(map(_is_droppable, map(_kind, messages)))
         bounds = self._bounds
         if not self.has_backpressure and (
             len(self.messages) > bounds.high_water or self.bytes > bounds.high_water_bytes
@@ -82,49 +69,38 @@ class OutputQueue:
                 break
             taken.append(messages.popleft())
         self.bytes -= size
-        self._droppable -= sum(map(_is_droppable, map(_kind, taken)))
         if self.has_backpressure:
             self._relax()
         return taken
 
     def drop_oldest(self) -> int:
-        """Drop notifications from the front until the queue is within its bound; say how many."""
-        dropped, kept = self._drop(self.messages.popleft)
-        self.messages.extendleft(reversed(kept))
-        self._relax()
-        return dropped
+        """Drop from the front until the queue is within its bound; say how many."""
+        return self._drop(self.messages.popleft)
 
     def drop_newest(self) -> int:
-        """Drop notifications from the end until the queue is within its bound; say how many."""
-        dropped, kept = self._drop(self.messages.pop)
-        self.messages.extend(reversed(kept))
-        self._relax()
-        return dropped
+        """Drop from the end until the queue is within its bound; say how many."""
+        return self._drop(self.messages.pop)
 
     def clear(self) -> int:
-        """Throw everything away, and return how many notifications that were."""
-        lost = self._droppable
+        """Throw everything away, and return how many that were."""
+        lost = len(self.messages)
         self.messages.clear()
-        self.bytes = self._droppable = 0
+        self.bytes = 0
         self._relax()
         return lost
 
-    def _drop(self, pop: Callable[[], Encoded]) -> tuple[int, list[Encoded]]:
-        """Pop and forget notifications; return how many, and what else was in their way."""
-        kept: list[Encoded] = []
+    def _drop(self, pop: Callable[[], Encoded]) -> int:
         dropped = 0
-        while self._droppable and self._is_too_much(len(self.messages) + len(kept)):
-            kind, item = message = pop()
-            if _is_droppable(kind):
-                self.bytes -= len(item)
-                self._droppable -= 1
-                dropped += 1
-            else:
-                kept.append(message)
-        return dropped, kept
+        while self.messages and self._is_too_much():
+            self.bytes -= len(pop()[1])
+            dropped += 1
+        self._relax()
+        return dropped
 
-    def _is_too_much(self, length: int) -> bool:
-        return length > self._bounds.capacity or self.bytes > self._bounds.capacity_bytes
+    def _is_too_much(self) -> bool:
+        return (
+            len(self.messages) > self._bounds.capacity or self.bytes > self._bounds.capacity_bytes
+        )
 
     def _relax(self) -> None:
         """End backpressure where the queue is down to half its high-water mark."""

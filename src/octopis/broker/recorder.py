@@ -5,11 +5,12 @@ client; nobody sees when its last copy has arrived. Columns that would need that
 """
 
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import repeat
 
+from octopis.broker.changes import Key
 from octopis.broker.settings import LinkPolicy, OverlayConfiguration
 from octopis.broker.tracing import Row, Tracing
 from octopis.core.model import BrokerId, Notification
@@ -54,6 +55,32 @@ class LinkLog:
         self._length = 0
         self._changed_ns = 0
         self._waiting: deque[tuple[Row, int, Row]] = deque()
+        self._changes: OrderedDict[Key, tuple[Row, int, Row]] = OrderedDict()
+
+    def change(
+        self, key: Key, message: Message, reason: Reason, obsolete: int, now_ns: int
+    ) -> None:
+        """A change waits; so many are obsolete by it (2: what it takes back, and itself)."""
+        if self._write is not None:
+            earlier = self._changes.get(key)
+            entry = (self._about(message, reason), now_ns, (self._length, reason))
+            if obsolete and earlier is not None:
+                self._say([earlier], None, "replaced")
+            if obsolete > (earlier is not None):
+                self._changes.pop(key, None)
+                self._say([entry], None, "replaced")
+            else:
+                self._changes[key] = entry
+        self.ims[_KINDS.get(reason, _NOTIFICATION)] += 1
+        self._change(1 - obsolete, now_ns)
+        self.length_max = max(self.length_max, self._length)
+
+    def changes_left(self, count: int, now_ns: int) -> None:
+        """Changes went over the link."""
+        self._change(-count, now_ns)
+        if self._write is not None:
+            entries = [self._changes.popitem(last=False)[1] for _ in range(count)]
+            self._say(entries, now_ns, "left")
 
     def enqueued(self, messages: list[Message], reasons: list[Reason], now_ns: int) -> None:
         """Messages are on the queue, for these reasons."""
@@ -88,7 +115,8 @@ class LinkLog:
         self._change(-waited, now_ns)
         self.cut += waited
         if self._write is not None:
-            self._say(list(self._waiting), None, "cut")
+            self._say([*self._changes.values(), *self._waiting], None, "cut")
+            self._changes.clear()
             self._waiting.clear()
 
     def summed(self) -> Row:
@@ -122,18 +150,11 @@ class LinkLog:
         return (kind, None, None, subscription, None, None)
 
     def _dropped(self, count: int) -> Iterator[tuple[Row, int, Row]]:
-        """Remove and yield notifications from the front or the back; only these are dropped."""
+        """Remove and yield notifications from the front or the back."""
         is_oldest = self._policy is LinkPolicy.DROP_OLDEST
         pop = self._waiting.popleft if is_oldest else self._waiting.pop
-        kept = []
         for _ in repeat(None, count):
-            while (entry := pop())[0][0] != _NOTIFICATION:
-                kept.append(entry)
-            yield entry
-        if is_oldest:
-            self._waiting.extendleft(reversed(kept))
-        else:
-            self._waiting.extend(reversed(kept))
+            yield pop()
 
     def _say(self, entries: list[tuple[Row, int, Row]], left_ns: int | None, fate: str) -> None:
         assert self._write is not None

@@ -13,14 +13,15 @@ from octopis.broker.settings import ClientPolicy
 from octopis.core.model import Notification
 from octopis.core.wire.client import (
     AnswerItem,
+    Change,
     Consumed,
+    FromClient,
     PublishRequest,
-    SubscribeRequest,
-    UnsubscribeRequest,
     decode_from_client,
     encode_answers,
     encode_delivery,
     encode_gap,
+    encode_lost,
 )
 from octopis.core.wire.control import (
     Goodbye,
@@ -32,10 +33,10 @@ from octopis.core.wire.control import (
     encode_control,
 )
 from octopis.core.wire.frames import Frame, FrameKind, encode_items
-from octopis.core.wire.greeting import ClientHello
+from octopis.core.wire.greeting import ClientHello, owner_of
 from octopis.core.wire.link import Encoded
-from octopis.core.wire.published import Published
-from octopis.errors import OctopisError, ProtocolError
+from octopis.core.wire.published import PUBLISH_MAX, Published, count_notifications
+from octopis.errors import InvalidNotification, OctopisError, ProtocolError
 
 if TYPE_CHECKING:
     from octopis.broker.broker import LiveBroker
@@ -46,6 +47,10 @@ REQUESTS_MAX = 10_000
 _REPLIES_MAX = 100
 """The same for status and signs of life."""
 
+_SMALL_BYTES = 64 * 1024
+"""What is held for a client below this is not worth counting."""
+
+_OBSERVING = (StatusRequest, Ping, Pong, Goodbye)
 _log = logging.getLogger(__name__)
 
 
@@ -58,17 +63,25 @@ class ClientSession:
 
     def __init__(self, broker: "LiveBroker", hello: ClientHello, connection: Connection) -> None:
         self.client = hello.client
+        self.owner = owner_of(hello.secret)
+        self.host = connection.address.rpartition(":")[0]
+        self.is_observer = hello.observer
         self.name = f"client {hello.client}"
         self.connection = connection
         self.numbers: dict[str, int] = {}
         """The client's own numbers for its subscriptions, by their ids."""
 
-        self.changes: deque[SubscribeRequest | UnsubscribeRequest] = deque()
+        self.changes: deque[Change] = deque()
         self.publications: deque[PublishRequest] = deque()
         self.publications_bytes = 0
         self.delivered = 0
         self.dropped = 0
         self.undelivered = 0
+        self.terms: dict[str, int] = {}
+        """How many terms the filters of its subscriptions have, by their ids."""
+
+        self.terms_total = 0
+        self._is_holding = False
         self._broker = broker
         self._intake = broker.intake
         self._queue_log = broker.recorder.client_log()
@@ -94,10 +107,10 @@ class ClientSession:
     def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:  # noqa: ARG002
         """Take in what the client asks for."""
         for frame in frames:
-            request = decode_from_client(frame)
+            request = self._decode(frame)
             if isinstance(request, PublishRequest):
                 self._take_publication(request)
-            elif isinstance(request, SubscribeRequest | UnsubscribeRequest):
+            elif isinstance(request, Change):
                 self.changes.append(request)
                 if len(self.changes) > REQUESTS_MAX:
                     raise ProtocolError(f"more than {REQUESTS_MAX:,} requests wait for an answer")
@@ -112,6 +125,12 @@ class ClientSession:
         if self.changes or self.publications:
             self._intake.add(self)
 
+    def _decode(self, frame: Frame) -> FromClient:
+        request = decode_from_client(frame)
+        if self.is_observer and not isinstance(request, _OBSERVING):
+            raise ProtocolError("an observer only asks for the status")
+        return request
+
     def _reply(self, reply: Pong | Status) -> None:
         """Answer at once, or as soon as the client reads again."""
         self._replies.append(encode_control(reply))
@@ -125,19 +144,41 @@ class ClientSession:
         self._replies = []
 
     def _take_publication(self, request: PublishRequest) -> None:
-        size = len(request.notifications)
+        size, count = len(request.notifications), count_notifications(request.notifications)
         window = self._limits.publish_window
         if self.publications and self.publications_bytes + size > window:
             raise ProtocolError(
                 f"more than {window:,} bytes of publications are under way without answer"
             )
+        if count > PUBLISH_MAX or (count > 1 and size > window):
+            reason = (
+                f"a request publishes at most {PUBLISH_MAX:,} notifications and {window:,} bytes, "
+                f"or a single longer one; not {count:,} of {size:,} bytes"
+            )
+            self.answer(request.request, InvalidNotification(reason))
+            self.pump()
+            return
         # A copy: the view would keep all that came with it in memory, for as long as it waits.
         self.publications.append(PublishRequest(request.request, bytes(request.notifications)))
         self.publications_bytes += size
+        self._hold()
 
     def finish_publication(self) -> None:
         """Forget the oldest publication: it is on its way, or refused."""
         self.publications_bytes -= len(self.publications.popleft().notifications)
+        self._hold()
+
+    def _hold(self) -> None:
+        """Say how much is held for the client, where that is worth saying."""
+        size = self.queue.bytes + self.publications_bytes
+        if size > _SMALL_BYTES or self._is_holding:
+            self._is_holding = size > _SMALL_BYTES
+            self._broker.memory.hold(self, size if self._is_holding else 0)
+
+    def send_away(self, reason: str) -> None:
+        """Close the connection: too much is held for the client."""
+        self._is_holding = False
+        self.connection.fail(ProtocolError(reason))
 
     def _take_consumed(self, request: Consumed) -> None:
         if not self._consumed <= request.deliveries <= self._sent:
@@ -145,9 +186,10 @@ class ClientSession:
                 f"{request.deliveries:,} deliveries cannot be consumed: "
                 f"{self._sent:,} were sent, {self._consumed:,} consumed before"
             )
-        self._consumed = request.deliveries
-        self._progress_at = self._loop.time()
-        self.pump()
+        if request.deliveries > self._consumed:  # saying the same again is no progress
+            self._consumed = request.deliveries
+            self._progress_at = self._loop.time()
+            self.pump()
 
     # What goes to the client
 
@@ -162,9 +204,30 @@ class ClientSession:
         numbers = list(map(self.numbers.__getitem__, subscriptions))
         self._fresh.append((FrameKind.DELIVER, encode_delivery(numbers, notification.encoded)))
 
-    def answer(self, request: int, error: OctopisError | None = None) -> None:
+    def note(self, subscription: str, number: int, terms: int) -> None:
+        """Note a subscription: its number, and how many terms its filter has."""
+        self.forget(subscription)
+        self.numbers[subscription], self.terms[subscription] = number, terms
+        self.terms_total += terms
+
+    def forget(self, subscription: str) -> int | None:
+        """Forget a subscription, and return its number if there is one."""
+        self.terms_total -= self.terms.pop(subscription, 0)
+        return self.numbers.pop(subscription, None)
+
+    def lost(self, subscription: str) -> None:
+        """Tell the client that a subscription has gone on to another broker."""
+        number = self.forget(subscription)
+        if number is not None:
+            reason = f"the subscription {subscription!r} has moved on to another broker"
+            self._replies.append(encode_lost(number, reason))
+
+    def answer(
+        self, request: int, error: OctopisError | None = None, unsent: int = 0, unheard: int = 0
+    ) -> None:
         """Answer a request; `pump` then lets it go."""
-        self._answers.append(AnswerItem(request, None if error is None else Refusal.of(error)))
+        refusal = None if error is None else Refusal.of(error)
+        self._answers.append(AnswerItem(request, refusal, unsent, unheard))
         if len(self._answers) > REQUESTS_MAX and not self.connection.is_closing:
             self.connection.fail(ProtocolError("the client does not read its answers"))
 
@@ -194,6 +257,8 @@ class ClientSession:
             if self._queue_log is not None:
                 self._queue_log.left(len(batch))
             connection.write(encode_items(FrameKind.DELIVER, list(map(itemgetter(1), batch))))
+        if queue.bytes or self._is_holding:
+            self._hold()
 
     def look_after(self, now: float) -> None:
         """Let publishers not wait for ever for a client that consumes nothing."""
@@ -214,6 +279,10 @@ class ClientSession:
         self.undelivered += self.queue.clear() + len(self._fresh)
         self._fresh = []
         self._intake.leave(self, reason)
+        self.publications.clear()
+        self.changes.clear()
+        self.publications_bytes = 0
+        self._hold()
 
     def _overflow(self) -> None:
         if self._policy is not ClientPolicy.DROP_OLDEST:

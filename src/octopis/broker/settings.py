@@ -38,8 +38,10 @@ class LinkPolicy(Enum):
 class ClientPolicy(Enum):
     """What happens when a subscriber is too slow.
 
-    `pause` raises a backpressure notice at the queue's high-water mark, so that publishers wait
-    for the subscriber; one that consumes nothing at all for `stall_s` is disconnected.
+    `drop_oldest` costs nobody else anything: at the bound of its queue the subscriber loses its
+    oldest deliveries, and is told how many. `pause` raises a backpressure notice at the queue's
+    high-water mark, so that all publishers wait for the subscriber; one that consumes nothing at
+    all for `stall_s` is disconnected.
     """
 
     PAUSE = "pause"
@@ -88,7 +90,7 @@ class ClientQueues(QueueBounds, frozen=True):
     """How far a subscriber may be behind, and what happens then."""
 
     policy: Annotated[ClientPolicy, Meta(description="what happens to a slow subscriber")] = (
-        ClientPolicy.PAUSE
+        ClientPolicy.DROP_OLDEST
     )
 
 
@@ -108,10 +110,27 @@ class Limits(Struct, frozen=True):
     publish_window: Annotated[
         _Size, Meta(description="bytes of publications that a client may have without an answer")
     ] = 2**20
+    subscriptions_per_client: Annotated[
+        _Size, Meta(description="subscriptions that a client may have")
+    ] = 10_000
+    terms_per_client: Annotated[
+        _Size, Meta(description="terms that the filters of a client may have in all")
+    ] = 100_000
+    clients_per_host: Annotated[
+        _Size, Meta(description="clients that may be connected from one address")
+    ] = 4_000
+    client_bytes: Annotated[
+        _Size, Meta(description="bytes that a broker holds for all its clients together")
+    ] = 2**30
     hello_s: Annotated[_Time, Meta(description="a greeting must be over by then")] = 5.0
-    keepalive_s: Annotated[_Time, Meta(description="signs of life are asked for so often")] = 5.0
+    keepalive_s: Annotated[
+        _Time, Meta(description="neighbours are asked for a sign of life so often")
+    ] = 1.0
     silence_s: Annotated[
-        _Time, Meta(description="whoever has given none for so long is disconnected")
+        _Time, Meta(description="a neighbour that gives none for so long is disconnected")
+    ] = 4.0
+    client_silence_s: Annotated[
+        _Time, Meta(description="the same for a client, which is asked four times as often")
     ] = 20.0
     stall_s: Annotated[
         _Time, Meta(description="a subscriber that publishers wait for must consume within it")

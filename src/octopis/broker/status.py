@@ -15,11 +15,13 @@ def status_of(broker: "LiveBroker") -> dict[str, object]:
     """Return everything that there is to see of a broker."""
     counters = asdict(broker.core.counters)
     cases = counters.pop("cases")
-    sessions, intake = broker.clients.values(), broker.intake
+    sessions = [each for each in broker.clients.values() if not each.is_observer]
+    intake = broker.intake
     return {
         "broker": broker.id.short,
         "algorithm": broker.overlay.routing.algorithm.value,
         "ready": broker.start_up.is_over,
+        "unheard": [each.short for each in broker.core.unheard],
         "uptime_s": round(time.time() - broker.started_at, 3),
         "subscriptions": len(broker.core.table),
         "published": intake.published,
@@ -46,6 +48,7 @@ def _link(broker: "LiveBroker", link: NeighbourLink) -> dict[str, object]:
         "up": link.is_up,
         "queue_length": status.queue_length,
         "queue_bytes": link.queue.bytes,
+        "changes_waiting": len(link.changes),
         "q_in": status.q_in,
         "q_out": status.q_out,
         "congestion_element": round(status.congestion_element, 3),

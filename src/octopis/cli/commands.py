@@ -27,11 +27,11 @@ class CommandPlace(NamedTuple):
 
 COMMANDS = {
     "pub": CommandPlace(
-        "octopis.cli.pubsub:pub",
+        "octopis.cli.pub:pub",
         "Publish a notification, or many from JSON lines; say how many were accepted.",
     ),
     "sub": CommandPlace(
-        "octopis.cli.pubsub:sub",
+        "octopis.cli.sub:sub",
         "Subscribe, and print one line of JSON for each notification, until Ctrl-C.",
     ),
     "sweep": CommandPlace(
@@ -63,7 +63,7 @@ COMMANDS = {
     ),
     "overlay": CommandPlace(
         "octopis.cli.overlay:app",
-        "Live overlays on this machine: up, status, down, play, config.",
+        "Live overlays on this machine: up, list, status, down, play, config.",
     ),
     "broker": CommandPlace(
         "octopis.cli.overlay:broker_app", "One broker of an overlay, in the foreground."

@@ -20,7 +20,7 @@ Start with [bold]octopis demo[/bold], then look around:
   [cyan]octopis filter[/cyan]     subscriptions: check, explain, covers, convert
   [cyan]octopis route[/cyan]      notifications: explain their way, show the cases
   [cyan]octopis sim[/cyan]        overlays in virtual time: example, run, replay
-  [cyan]octopis overlay[/cyan]    live brokers on this machine: up, status, down, play, config
+  [cyan]octopis overlay[/cyan]    live brokers on this machine: up, list, status, down, play, config
   [cyan]octopis broker[/cyan]     one live broker in the foreground, for one broker per machine: run
   [cyan]octopis pub[/cyan], [cyan]sub[/cyan]   publish and subscribe from the shell
   [cyan]octopis workload[/cyan]   scenarios from real quotes, on Spark: ingest, build, truth

@@ -15,6 +15,7 @@ import re
 import sys
 import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +37,26 @@ def parse_attributes(words: list[str]) -> Notification:
     attributes: dict[str, Value] = {}
     for word in words:
         name, equals, text = word.partition("=")
-        if not equals or not name:
+        if not equals or not name.strip():
             raise InvalidNotification(
                 f"write attributes as name=value, such as price=12.5, not {word!r}"
             )
+        _check_blanks(name, text)
         if name in attributes:
             raise InvalidNotification(f"the attribute {name!r} is given twice")
         attributes[name] = parse_value(text)
     return Notification.checked(attributes)
+
+
+def _check_blanks(name: str, text: str) -> None:
+    """Refuse `price = 5`, which would be a text under a name that no filter has."""
+    meant = parse_value(text.strip())
+    if name != name.strip() or (text != text.strip() and not isinstance(meant, str)):
+        raise InvalidNotification(
+            f"write attributes without blanks around the =, as {name.strip()}={text.strip()}, not "
+            f"{name + '=' + text!r}; names with blanks at their ends are written as JSON: "
+            f"{json.dumps({name: meant})}"
+        )
 
 
 def parse_value(text: str) -> Value:
@@ -103,9 +116,13 @@ def _read(
             piece = os.read(descriptor, _READ_BYTES)
         except OSError as failure:
             piece = failure
+        putting = pieces.put(piece)
         try:
-            asyncio.run_coroutine_threadsafe(pieces.put(piece), loop).result()
-        except (RuntimeError, asyncio.CancelledError):  # nobody reads any more
+            asyncio.run_coroutine_threadsafe(putting, loop).result()
+        except RuntimeError:  # the loop is closed: nobody reads any more
+            putting.close()
+            return
+        except CancelledError:  # the same; it is not asyncio's error that comes out of a future
             return
 
 

@@ -4,7 +4,8 @@ The options of a scenario's numbers come from where they are declared: octopis.s
 """
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -72,6 +73,11 @@ NameArgument = Annotated[
 ]
 
 Command = Callable[..., None]
+
+_SCHEME = "octopis://"
+_ADDRESS = re.compile(
+    r"(?:tcp://|https?://)?([\w.-]+:\d{1,5}|\d+(?:\.\d+){3}|\[[\da-fA-F:]+\](?::\d+)?)/?"
+)
 
 
 def load_profile(name: str) -> Profile:
@@ -168,6 +174,25 @@ def default_url(state: Path | None = None) -> str:
     """Return where to connect when the user has not said it."""
     running, _ = overlays(base_of(state))
     return running[-1].url if running else f"octopis://127.0.0.1:{DEFAULT_PORT}"
+
+
+def address_first(words: Sequence[str], state: Path | None) -> tuple[str, list[str]]:
+    """Return where to connect, which may stand before all other words, and these.
+
+    Raises InvalidConfiguration where an address stands elsewhere, or is not written as one.
+    """
+    if words and words[0].startswith(_SCHEME):
+        url, rest = words[0], list(words[1:])
+    else:
+        url, rest = "", list(words)
+    for word in rest:
+        found = _ADDRESS.fullmatch(word)
+        if found or word.startswith(_SCHEME):
+            written = f"{_SCHEME}{found[1]}" if found else word
+            raise InvalidConfiguration(
+                f"{word!r} is an address: give one, before everything else, and write it {written}"
+            )
+    return url or default_url(state), rest
 
 
 def addresses_of(

@@ -28,19 +28,25 @@ from octopis.cli.options import (
     base_of,
     configured_overlay,
 )
-from octopis.cli.overlay_output import print_played, print_started, print_status
+from octopis.cli.overlay_output import (
+    print_overlays,
+    print_played,
+    print_started,
+    print_status,
+)
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.overlay.deployment import Addresses, run
 from octopis.overlay.detached import start_detached
 from octopis.overlay.process import LOG_FORMAT
-from octopis.overlay.registry import OverlayState, find, is_running
+from octopis.overlay.registry import OverlayState, find, is_running, overlays
 from octopis.overlay.settings import PORT_MAX, format_overlay
 from octopis.overlay.status import ask_all, totals
 from octopis.overlay.supervisor import OverlayOrder, Supervisor, cores
 from octopis.trace import Level
 
 app = typer.Typer(
-    help="Live overlays on this machine: up, status, down, play, config.", no_args_is_help=True
+    help="Live overlays on this machine: up, list, status, down, play, config.",
+    no_args_is_help=True,
 )
 
 broker_app = typer.Typer(help="One broker of an overlay, in the foreground.", no_args_is_help=True)
@@ -48,6 +54,7 @@ broker_app = typer.Typer(help="One broker of an overlay, in the foreground.", no
 TraceOption = Annotated[
     Path | None, typer.Option(help="Write a trace into this folder, which is new or empty.")
 ]
+_LOOK_S = 0.02
 LevelOption = Annotated[Level, typer.Option(help="How much the trace holds.")]
 
 
@@ -98,7 +105,7 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
     if detach:
         say(start_detached(order))
     else:
-        uvloop.run(_supervise(order, say))
+        uvloop.run(_supervise(order, say, tell_end=not as_json))
 
 
 @app.command()
@@ -134,20 +141,44 @@ def status(  # noqa: PLR0913, PLR0917 - each is an option of the command
         raise OperationFailed(f"no answer from {' '.join(silent)}")
 
 
+@app.command(name="list")
+def list_overlays(state: StateOption = None, as_json: output.JsonFlag = False) -> None:
+    """List the overlays that run here, and those that ended without an orderly stop."""
+    running, ended = overlays(base_of(state))
+    if as_json:
+        found = {"running": running, "ended": ended}
+        output.print_json(msgspec.to_builtins(found))
+    else:
+        print_overlays(running, ended)
+
+
 @app.command()
-def down(name: NameArgument = None, state: StateOption = None) -> None:
+def down(
+    name: NameArgument = None,
+    every: Annotated[bool, typer.Option("--all", help="Stop all that run here.")] = False,
+    state: StateOption = None,
+) -> None:
     """Stop an overlay that runs here: queues are drained, then every process ends."""
-    found = find(base_of(state), name, only=True)
-    with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
-        os.kill(found.pid, signal.SIGTERM)
-    deadline = time.monotonic() + found.stop_s
-    while is_running(found):
-        if time.monotonic() > deadline:
-            raise OperationFailed(
-                f"{found.name} has not stopped within {found.stop_s:g} s; it is process {found.pid}"
-            )
-        time.sleep(0.02)
-    output.say(f"{found.name} has stopped.")
+    if every and name is not None:
+        raise InvalidConfiguration("give the name of an overlay, or --all")
+    base = base_of(state)
+    found = overlays(base)[0] if every else [find(base, name, only=True)]
+    for each in found:
+        with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
+            os.kill(each.pid, signal.SIGTERM)
+    asked_at = time.monotonic()
+    for each in found:
+        while is_running(each):
+            if time.monotonic() > asked_at + each.stop_s:
+                raise OperationFailed(
+                    f"{each.name} has not stopped within {each.stop_s:g} s; it is process "
+                    f"{each.pid}"
+                )
+            time.sleep(_LOOK_S)
+        _let_go(each.pid)
+        output.say(f"{each.name} has stopped.")
+    if not found:
+        output.say("No overlay runs.")
 
 
 @app.command()
@@ -222,6 +253,14 @@ def run_broker(  # noqa: PLR0913, PLR0917 - each is an option of the command
     run(overlay, [chosen], ready, None if trace is None else TraceOptions(trace, level))
 
 
+def _let_go(pid: int) -> None:
+    """Wait for a process that has given up its lock, but not for long: its number may be kept."""
+    with contextlib.suppress(OSError):
+        for _ in range(50):
+            os.kill(pid, 0)
+            time.sleep(_LOOK_S)
+
+
 def _check_trace(folder: Path) -> None:
     """Find here what would stop the brokers, which are processes of their own, from recording."""
     import_module("pyarrow")
@@ -229,10 +268,20 @@ def _check_trace(folder: Path) -> None:
         raise InvalidConfiguration(f"{folder} is not empty: choose another folder, or remove it")
 
 
-async def _supervise(order: OverlayOrder, say: Callable[[OverlayState], None]) -> None:
+async def _supervise(
+    order: OverlayOrder, say: Callable[[OverlayState], None], *, tell_end: bool
+) -> None:
     supervisor = Supervisor(order)
     supervisor.stop_at_signals()
-    await supervisor.run(say)
+    started: list[str] = []
+
+    def ready(state: OverlayState) -> None:
+        started.append(state.name)
+        say(state)
+
+    await supervisor.run(ready)
+    if tell_end:
+        output.say(f"{started[0]} has stopped." if started else "Stopped before it was ready.")
     if supervisor.undrained:
         sys.stderr.write(
             f"octopis: {supervisor.undrained:,} messages were still queued, and are lost: see "

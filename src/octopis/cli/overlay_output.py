@@ -1,5 +1,6 @@
 """How live overlays are shown."""
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 _FEW = 30
 _BROKER_COLUMNS = (
     "broker",
+    "address",
     "ready",
     "clients",
     "subscriptions",
@@ -56,8 +58,59 @@ def print_started(state: OverlayState, *, detached: bool) -> None:
     output.say(f"How it is: octopis overlay status. To stop it: {ending}.")
 
 
+def print_overlays(running: list[OverlayState], ended: list[OverlayState]) -> None:
+    """Print which overlays there are, the latest last."""
+    if not running and not ended:
+        output.say("No overlay runs: start one with octopis overlay up.")
+        return
+    rows = [
+        (
+            each.name,
+            state,
+            len(each.addresses),
+            each.algorithm,
+            each.url,
+            str(each.pid),
+            _age(each),
+        )
+        for each, state in [
+            *((each, "ended") for each in ended),
+            *((each, "up" if each.ready else "starting") for each in running),
+        ]
+    ]
+    columns = ("overlay", "state", "brokers", "algorithm", "first broker", "process", "started")
+    output.print_table("Overlays", columns, rows)
+    for each in ended:
+        output.say(f"{each.name} ended without an orderly stop: its logs are in {each.folder}")
+
+
+def _age(state: OverlayState) -> str:
+    seconds = max(0, time.time_ns() - state.started_ns) // 10**9
+    hours, minutes = divmod(seconds // 60, 60)
+    return f"{hours} h {minutes} min ago" if hours else f"{minutes} min {seconds % 60} s ago"
+
+
 def print_status(name: str, statuses: Statuses, *, all_links: bool) -> None:
-    """Print how an overlay is."""
+    """Print how an overlay is, its sums last: they stay in sight however many brokers it has."""
+    output.print_table("Brokers", _BROKER_COLUMNS, map(_broker, statuses.items()))
+    links = [
+        _link(broker, target, link)
+        for broker, status in statuses.items()
+        for target, link in status.get("links", {}).items()
+        if all_links or _is_telling(link)
+    ]
+    shown = "all links" if all_links else "links that are in use, overloaded or down"
+    if links:
+        output.print_table(f"Links: {shown}", _LINK_COLUMNS, links)
+    else:
+        output.say("No link is in use, overloaded or down; --links shows all.")
+    for broker, status in statuses.items():
+        if "error" in status:
+            output.say(f"{broker}: {status['error']}")
+    _print_totals(name, statuses)
+
+
+def _print_totals(name: str, statuses: Statuses) -> None:
     total = totals(statuses)
     counters, drops = total["counters"], total["drops"]
     facts: list[tuple[str, object]] = [
@@ -75,21 +128,6 @@ def print_status(name: str, statuses: Statuses, *, all_links: bool) -> None:
     if total["backpressure"]:
         facts.append(("publishers wait for", " ".join(total["backpressure"])))
     output.print_facts(name, facts)
-    output.print_table("Brokers", _BROKER_COLUMNS, map(_broker, statuses.items()))
-    links = [
-        _link(broker, target, link)
-        for broker, status in statuses.items()
-        for target, link in status.get("links", {}).items()
-        if all_links or _is_telling(link)
-    ]
-    shown = "all links" if all_links else "links that are in use, overloaded or down"
-    if links:
-        output.print_table(f"Links: {shown}", _LINK_COLUMNS, links)
-    else:
-        output.say("No link is in use, overloaded or down; --links shows all.")
-    for broker, status in statuses.items():
-        if "error" in status:
-            output.say(f"{broker}: {status['error']}")
 
 
 def print_played(title: str, played: "Played", *, as_json: bool) -> None:
@@ -141,10 +179,11 @@ def _drops(drops: dict[str, int], counters: dict[str, int]) -> str:
 def _broker(item: tuple[str, dict[str, Any]]) -> tuple[object, ...]:
     broker, status = item
     if "error" in status:
-        return (broker, "no answer", *[""] * (len(_BROKER_COLUMNS) - 2))
+        return (broker, status["address"], "no answer", *[""] * (len(_BROKER_COLUMNS) - 3))
     counters = status["counters"]
     return (
         broker,
+        status["address"],
         status["ready"],
         len(status["clients"]),
         status["subscriptions"],

@@ -51,11 +51,17 @@ def example(
     plan: ScenarioPlan,
     slow: Annotated[
         list[str] | None,
-        typer.Option(help="A slow link, SOURCE:TARGET:FACTOR:BEGIN_MS:END_MS."),
+        typer.Option(
+            help="A slow link: source, target, how many times slower, from and until when in ms, "
+            "as b,2:b,0:10:500:1500."
+        ),
     ] = None,
     cut: Annotated[
         list[str] | None,
-        typer.Option(help="A link that is down for a while, SOURCE:TARGET:BEGIN_MS:END_MS."),
+        typer.Option(
+            help="A link that is down for a while: source, target, from and until when in ms, as "
+            "b,2:b,0:500:1500."
+        ),
     ] = None,
 ) -> None:
     """Write a scenario of stock quotes: subscribers of 2% of them, placed at random."""

@@ -11,12 +11,13 @@ from octopis.client.address import Backoff, parse_addresses
 from octopis.client.connection import ClientConnection
 from octopis.client.publishing import Publication, Publishing
 from octopis.client.streams import Gap, Notifications, Streams
+from octopis.client.subscribing import Subscribing
 from octopis.core.model import BrokerId, Value
 from octopis.core.wire.client import (
+    SETTLED_MS_MAX,
     Consumed,
     Delivery,
-    SubscribeRequest,
-    UnsubscribeRequest,
+    SettledRequest,
     encode_request,
 )
 from octopis.core.wire.control import StatusRequest, encode_control
@@ -27,6 +28,7 @@ from octopis.errors import (
     InvalidConfiguration,
     InvalidFilter,
     NotOpen,
+    NotSettled,
     OctopisError,
 )
 
@@ -36,8 +38,11 @@ if TYPE_CHECKING:
 WINDOW = 10_000
 """How many notifications wait in a client at most, for its program to read them."""
 
+SETTLED_S = 10.0
+"""How long `settled` waits, unless told otherwise."""
+
+_ANSWER_S = 2.0
 SILENCE_S = 20.0
-_REQUESTS_AT_ONCE = 1_000
 _log = logging.getLogger(__name__)
 
 
@@ -58,8 +63,12 @@ class Client:
         connect_s: float = 5.0,
         retry_s: float = 0.0,
         reconnect_s: float = 60.0,
+        secret: str | None = None,
+        observer: bool = False,
     ) -> None:
         self.id = client_id or f"client-{secrets.token_hex(8)}"
+        self._secret = secret or secrets.token_hex(16)
+        self._observer = observer
         self.broker: BrokerId | None = None
         """The broker that the client is connected to, once it is."""
 
@@ -73,7 +82,7 @@ class Client:
         self._keeper: asyncio.Task[None] | None = None
         self._failure: OctopisError | None = None
         self._numbers = count(1)
-        self._moves = 0
+        self._subscribing = Subscribing()
         self._streams = Streams(self._window)
         self._publishing = Publishing(self.id, self._open_connection)
 
@@ -115,6 +124,24 @@ class Client:
         assert isinstance(found, dict)
         return found
 
+    async def settled(self, *, timeout_s: float = SETTLED_S) -> None:
+        """Wait until every living broker knows all subscriptions made, or ended, before.
+
+        So what is published after that reaches them. Raises NotSettled, which names the brokers
+        that have not confirmed within `timeout_s`.
+        """
+        limit_ms = round(timeout_s * 1000)
+        if not 0 <= limit_ms <= SETTLED_MS_MAX:
+            most_s = SETTLED_MS_MAX // 1000
+            raise InvalidConfiguration(f"timeout_s is between 0 and {most_s}, not {timeout_s:g}")
+        connection = await self._open_connection()
+        answer = connection.ask(lambda request: encode_request(SettledRequest(request, limit_ms)))
+        try:
+            async with asyncio.timeout(timeout_s + _ANSWER_S):
+                await answer
+        except TimeoutError as failure:
+            raise NotSettled from failure
+
     # Publishing
 
     async def publish(
@@ -131,6 +158,11 @@ class Client:
         became of it.
         """
         await self._publishing.publish(attributes, payload, intended_ns)
+
+    @property
+    def unsent(self) -> int:
+        """How many copies of its publications went nowhere so far: links of the host were down."""
+        return self._publishing.unsent
 
     async def publish_many(self, publications: Iterable[Publication]) -> int:
         """Publish many, and return how many.
@@ -176,7 +208,7 @@ class Client:
         """Subscribe a stream's filters."""
         self._streams.add(stream)
         try:
-            await self._subscribe(stream, await self._open_connection())
+            await self._subscribing.subscribe(stream, await self._open_connection())
         except BaseException:
             await self.close_stream(stream)
             raise
@@ -186,26 +218,8 @@ class Client:
         self._streams.remove(stream)
         self.consumed()
         connection = self._connection
-        if connection is None or not connection.is_open:
-            return
-        answers = [
-            connection.ask(_unsubscribe_frame(identity)) for identity in stream.names.values()
-        ]
-        # Refused is what was never accepted; lost is what ends with the connection anyway.
-        await asyncio.gather(*answers, return_exceptions=True)
-
-    async def _subscribe(self, stream: Notifications, connection: ClientConnection) -> None:
-        names = list(stream.names.items())
-        for start in range(0, len(names), _REQUESTS_AT_ONCE):
-            answers = [
-                connection.ask(
-                    _subscribe_frame(number, name, stream.subscriptions[name], self._moves)
-                )
-                for number, name in names[start : start + _REQUESTS_AT_ONCE]
-            ]
-            for found in await asyncio.gather(*answers, return_exceptions=True):
-                if isinstance(found, BaseException):
-                    raise found
+        if connection is not None and connection.is_open:
+            await self._subscribing.unsubscribe(stream, connection)
 
     # What the connection and the streams tell
 
@@ -219,9 +233,13 @@ class Client:
         reason = f"the broker dropped {dropped:,} for this slow client"
         self._streams.tell_gap(Gap(reason, dropped))
 
+    def lost(self, number: int, reason: str) -> None:
+        """End the stream of a subscription that is another connection's now."""
+        self._streams.lose(number, reason)
+
     def consumed(self) -> None:
         """Tell the broker now and then how much has been consumed, so that it sends more."""
-        count = self._streams.to_report()
+        count = self._streams.to_report(asyncio.get_running_loop().time())
         if count is not None and self._connection is not None:
             self._connection.tell(encode_request(Consumed(count)))
 
@@ -266,7 +284,8 @@ class Client:
     async def _connect(self) -> None:
         """Make a connection at the first address, or raise ConnectionFailed."""
         address = self._addresses[0]
-        hello = ClientHello(self.id, self._window, self._streams.start_connection())
+        backlog = self._streams.start_connection()
+        hello = ClientHello(self.id, self._window, backlog, self._secret, self._observer)
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._connect_s):
@@ -284,6 +303,8 @@ class Client:
         except OSError as failure:
             reason = f"no broker can be reached at octopis://{address}: {failure}"
             raise ConnectionFailed(reason) from failure
+        except ConnectionFailed as failure:
+            raise ConnectionFailed(f"no welcome from octopis://{address}: {failure}") from failure
         self._publishing.limits = welcome
         self.broker = welcome.broker
         self._connection = connection
@@ -319,13 +340,13 @@ class Client:
         while True:
             await asyncio.sleep(backoff.next())
             self._addresses.append(self._addresses.pop(0))
-            self._moves += 1
+            self._subscribing.moved()
             try:
                 await self._connect()
                 assert self._connection is not None
                 self._streams.tell_gap(Gap(f"the connection was lost: {reason}"))
                 for stream in self._streams:
-                    await self._resubscribe(stream, self._connection)
+                    await self._subscribing.resubscribe(stream, self._connection)
             except ConnectionFailed as failure:
                 if loop.time() > deadline:
                     tried = f"gave up after {self._reconnect_s:g} s: {failure}"
@@ -334,14 +355,6 @@ class Client:
             else:
                 _log.warning("%s is connected again, to %s", self.id, self.broker)
                 return True
-
-    async def _resubscribe(self, stream: Notifications, connection: ClientConnection) -> None:
-        try:
-            await self._subscribe(stream, connection)
-        except ConnectionLost:
-            raise
-        except OctopisError as failure:  # refused this time: the stream cannot go on
-            stream.end(failure)
 
     def _fail(self, failure: OctopisError) -> None:
         """Let everybody know that there will be no connection any more."""
@@ -356,18 +369,7 @@ def connect(address: str, **options: Any) -> Client:
 
     `octopis://host:port`; several addresses, separated by commas, are tried in turn. Options
     are those of Client: `client_id`, `window`, `connect_s` (for each try), `retry_s` (how long to
-    wait for an overlay that is starting; not at all by default), `reconnect_s`.
+    wait for an overlay that is starting; not at all by default), `reconnect_s`, and `secret`: a
+    client with the `client_id` and the secret of an earlier one takes over its subscriptions.
     """
     return Client(address, **options)
-
-
-def _subscribe_frame(
-    number: int, name: str, filter_: "Filter", epoch: int
-) -> Callable[[int], bytes]:
-    return lambda request: encode_request(
-        SubscribeRequest(request, number, name, str(filter_), "sql", epoch)
-    )
-
-
-def _unsubscribe_frame(name: str) -> Callable[[int], bytes]:
-    return lambda request: encode_request(UnsubscribeRequest(request, name))

@@ -4,7 +4,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
-from octopis.core.wire.client import AnswerItem, Delivery, GapNotice, decode_to_client
+from octopis.core.wire.client import (
+    AnswerItem,
+    Delivery,
+    GapNotice,
+    LostNotice,
+    decode_to_client,
+)
 from octopis.core.wire.control import Goodbye, Ping, Pong, Refusal, Status, encode_control
 from octopis.core.wire.frames import Frame, FrameDecoder
 from octopis.core.wire.greeting import ClientHello, Welcome, decode_answer, encode_hello
@@ -19,6 +25,9 @@ class Receiver(Protocol):
 
     def gap(self, dropped: int) -> None:
         """Deliveries were dropped, because this client was too slow."""
+
+    def lost(self, number: int, reason: str) -> None:
+        """A subscription is another connection's now."""
 
 
 class ClientConnection(asyncio.Protocol):
@@ -119,9 +128,11 @@ class ClientConnection(asyncio.Protocol):
                 for item in said:
                     assert isinstance(item, AnswerItem)
                     error = None if item.refusal is None else item.refusal.as_error()
-                    self._answer(item.request, None, error)
+                    self._answer(item.request, item, error)
         elif isinstance(said, GapNotice):
             self._receiver.gap(said.dropped)
+        elif isinstance(said, LostNotice):
+            self._receiver.lost(said.number, said.reason)
         elif isinstance(said, Status):
             self._answer(said.request, said.status)
         elif isinstance(said, Ping):

@@ -1,6 +1,7 @@
 """A client's publications: numbered, encoded once, and so many under way at a time."""
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -9,15 +10,17 @@ from typing import Any
 
 from octopis.client.connection import ClientConnection
 from octopis.core.model import BrokerId, Notification, Value
-from octopis.core.wire.client import encode_publish
+from octopis.core.wire.client import AnswerItem, encode_publish
 from octopis.core.wire.greeting import Welcome
-from octopis.core.wire.published import encode_published
+from octopis.core.wire.published import PUBLISH_MAX, encode_published
 from octopis.errors import ConnectionLost, InvalidNotification
 
 CHUNK_BYTES = 32 * 1024
 """So many bytes of publications share a frame, and an answer."""
 
 _OVERHEAD = 16
+_WARN_S = 1.0
+_log = logging.getLogger(__name__)
 Publication = (
     Mapping[str, Value] | tuple[Mapping[str, Value], bytes] | tuple[Mapping[str, Value], bytes, int]
 )
@@ -35,6 +38,10 @@ class Publishing:
         self._open_connection = open_connection
         self._sequence = count(1)
         self._under_way = 0
+        self._warned_at = -_WARN_S
+        self.unsent = 0
+        """How many copies the host broker could not send, as links were down."""
+
         self._room = asyncio.Event()
 
     async def publish(
@@ -55,7 +62,7 @@ class Publishing:
                 chunk.append(self._encoded(publication))
                 published += 1
                 size += len(chunk[-1])
-                if size >= CHUNK_BYTES:
+                if size >= CHUNK_BYTES or len(chunk) >= PUBLISH_MAX:
                     under_way.append(await self._send(chunk))
                     chunk, size = [], 0
                     while under_way and under_way[0].done() and not under_way[0].exception():
@@ -65,6 +72,22 @@ class Publishing:
         finally:
             await _answered(under_way)
         return published
+
+    def _note(self, answer: AnswerItem) -> None:
+        """Say, now and then, that the broker could not send everything where it was for."""
+        self.unsent += answer.unsent
+        if not answer.unsent and not answer.unheard:
+            return
+        now = time.monotonic()
+        if now >= self._warned_at + _WARN_S:
+            self._warned_at = now
+            _log.warning(
+                "%s: %d copies of publications could not be sent so far, as links are down; the "
+                "broker has not heard of %d neighbours since it has started",
+                self._publisher,
+                self.unsent,
+                answer.unheard,
+            )
 
     def wake(self) -> None:
         """Let whoever waits for room look again: the connection has changed."""
@@ -108,9 +131,11 @@ class Publishing:
         answer = connection.ask(lambda request: encode_publish(request, chunk), len(chunk))
         self._under_way += size
 
-        def answered(_: object) -> None:
+        def answered(answer: "asyncio.Future[Any]") -> None:
             self._under_way -= size
             self._room.set()
+            if not answer.cancelled() and answer.exception() is None:
+                self._note(answer.result())
 
         answer.add_done_callback(answered)
         return answer

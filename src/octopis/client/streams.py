@@ -15,10 +15,13 @@ import msgspec
 
 from octopis.core.model import Value
 from octopis.core.wire.client import Delivery
-from octopis.errors import NotOpen, OctopisError
+from octopis.errors import InvalidSubscription, NotOpen, OctopisError
 
 if TYPE_CHECKING:
     from octopis.core.filters import Filter
+
+_REPORT_S = 1.0
+"""What was consumed is reported so often at least, while anything is."""
 
 _log = logging.getLogger(__name__)
 
@@ -213,6 +216,7 @@ class Streams:
         self._by_number: dict[int, Notifications] = {}
         self._arrived = 0
         self._reported = 0
+        self._reported_at = 0.0
         self._base = 0
 
     def __iter__(self) -> Iterator[Notifications]:
@@ -259,19 +263,29 @@ class Streams:
         for stream in self._streams:
             stream.push([(self._arrived, gap)])
 
+    def lose(self, number: int, reason: str) -> None:
+        """End the stream that a subscription belongs to: it is another connection's now."""
+        stream = self._by_number.get(number)
+        if stream is not None:
+            stream.end(InvalidSubscription(reason, stream.names[number]))
+
     def end(self, failure: OctopisError | None) -> None:
         """Let nothing more come on any stream, because of `failure` if it was not wanted."""
         for stream in self._streams:
             stream.end(failure)
 
-    def to_report(self) -> int | None:
-        """Return how many deliveries of this connection are consumed, where it is time to say."""
-        if self._arrived - self._reported < self._report_every:
+    def to_report(self, now: float) -> int | None:
+        """Return how many deliveries of this connection are consumed, where it is time to say.
+
+        It is after many, and after a while: a broker takes who reports nothing for stalled.
+        """
+        is_due = now - self._reported_at >= _REPORT_S
+        if not is_due and self._arrived - self._reported < self._report_every:
             return None
         oldest = self._oldest()
-        if oldest - self._reported < self._report_every:
+        if oldest - self._reported < (1 if is_due else self._report_every):
             return None
-        self._reported = oldest
+        self._reported, self._reported_at = oldest, now
         return oldest - self._base
 
     def _oldest(self) -> int:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import uvloop
 
-from octopis.client.client import Client
+from octopis.client.client import SETTLED_S, Client
 from octopis.client.publishing import Publication, check_several
 from octopis.client.streams import Gap, Notifications, Received
 from octopis.core.model import BrokerId, Value
@@ -106,6 +106,10 @@ class SyncClient:
     def status(self) -> dict[str, Any]:
         """Ask the broker how it is."""
         return self.wait(self._client.status())
+
+    def settled(self, *, timeout_s: float = SETTLED_S) -> None:
+        """Wait until every living broker knows all subscriptions; see Client.settled."""
+        self.wait(self._client.settled(timeout_s=timeout_s))
 
     def close(self) -> None:
         """Say goodbye."""

@@ -9,6 +9,7 @@ import errno
 import gc
 import logging
 import os
+import resource
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -143,8 +144,15 @@ def run(
 
     `on_ready` is called with the addresses once all of them take requests.
     """
+    raise_file_limit()
     spare_the_collector()
     uvloop.run(_run(overlay, brokers, on_ready, trace))
+
+
+def raise_file_limit() -> None:
+    """Let links, clients and tables be as many open files as the system lets us have."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def spare_the_collector() -> None:

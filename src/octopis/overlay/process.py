@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import resource
 import signal
 import socket
 import sys
@@ -24,7 +23,12 @@ import uvloop
 from octopis.broker.tracing import TraceOptions
 from octopis.core.model import BrokerId
 from octopis.errors import OctopisError
-from octopis.overlay.deployment import all_ready, running, spare_the_collector
+from octopis.overlay.deployment import (
+    all_ready,
+    raise_file_limit,
+    running,
+    spare_the_collector,
+)
 from octopis.overlay.settings import parse_overlay
 from octopis.trace import Level
 
@@ -63,7 +67,7 @@ class Child:
         self.queued = 0
         """How many messages wait in its queues, while draining."""
 
-        self._number = number
+        self.number = number
         self._process: asyncio.subprocess.Process | None = None
         self._listener: asyncio.Task[None] | None = None
 
@@ -117,18 +121,22 @@ class Child:
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
 
-    def fault(self, status: int) -> str:
-        """Say that the process has ended, why, and what it said last."""
+    def ending(self, status: int) -> str:
+        """Say that the process has ended, and why."""
         how = f"with status {status}"
         if status < 0:
             how = f"by signal {-status} ({signal.Signals(-status).name})"
         few = ", ".join(broker.short for broker in self.brokers[:4])
         more = f" and {len(self.brokers) - 4} more" if len(self.brokers) > 4 else ""
+        return f"process {self.number} with the brokers {few}{more} ended {how}"
+
+    def fault(self, status: int) -> str:
+        """Say that the process has ended for good, why, and what it said last."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
         tail = "".join(f"\n  {line}" for line in lines[-_LOG_LINES:])
         return (
-            f"process {self._number} with the brokers {few}{more} ended {how}, so the whole "
-            f"overlay was stopped; its log {self.log} ends:{tail or ' (it is empty)'}"
+            f"{self.ending(status)}, so the whole overlay was stopped; its log {self.log} "
+            f"ends:{tail or ' (it is empty)'}"
         )
 
     async def _listen(self) -> None:
@@ -147,9 +155,7 @@ def main() -> None:
     """Run brokers until told to stop; `argv[1]` is a ProcessOrder as JSON."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
     order = msgspec.json.decode(sys.argv[1], type=ProcessOrder)
-    # Links and tables of many brokers are many files: as many as the system lets us have.
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    raise_file_limit()
     spare_the_collector()
     try:
         uvloop.run(_serve(order))

@@ -164,7 +164,9 @@ def find(base: Path, name: str | None, *, only: bool = False) -> OverlayState:
         return running[names.index(name)]
     if name is None and running:
         if only and len(running) > 1:
-            raise InvalidConfiguration(f"several overlays run: say which of {', '.join(names)}")
+            raise InvalidConfiguration(
+                f"several overlays run: say which of {', '.join(names)}, or --all"
+            )
         return running[-1]
     for state in reversed(stale):
         if name in {None, state.name}:

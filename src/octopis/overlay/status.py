@@ -1,7 +1,6 @@
 """Asks every broker of an overlay how it is, over the wire."""
 
 import asyncio
-import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,30 +8,30 @@ from octopis.client.client import Client
 from octopis.errors import OctopisError
 
 _AT_ONCE = 16
-_ASKER = "status-"
-"""How the names of clients begin that only ask; they are not counted as clients."""
-
 Statuses = dict[str, dict[str, Any]]
 
 
 async def ask_all(addresses: Mapping[str, str], connect_s: float = 3.0) -> Statuses:
-    """Return the status of each broker; {"error": why} where it cannot be reached."""
+    """Return the status of each broker with its `address`; `error` where it cannot be reached."""
     room = asyncio.Semaphore(_AT_ONCE)
 
     async def ask(address: str) -> dict[str, Any]:
-        name = f"{_ASKER}{secrets.token_hex(4)}"
-        client = Client(f"octopis://{address}", client_id=name, connect_s=connect_s, reconnect_s=0)
+        place = f"octopis://{address}"
+        client = Client(place, connect_s=connect_s, reconnect_s=0, observer=True)
         async with room:
             try:
                 async with asyncio.timeout(2 * connect_s), client:
-                    return _without_askers(await client.status())
+                    return await client.status()
             except OctopisError as failure:
                 return {"error": str(failure)}
             except TimeoutError:
                 return {"error": f"no answer from octopis://{address}"}
 
     found = await asyncio.gather(*(ask(address) for address in addresses.values()))
-    return dict(zip(addresses, found, strict=True))
+    return {
+        broker: {"address": address, **status}
+        for (broker, address), status in zip(addresses.items(), found, strict=True)
+    }
 
 
 def totals(statuses: Statuses) -> dict[str, Any]:
@@ -67,11 +66,3 @@ def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
         for name, count in each.items():
             total[name] = total.get(name, 0) + count
     return total
-
-
-def _without_askers(status: dict[str, Any]) -> dict[str, Any]:
-    clients = status["clients"]
-    status["clients"] = {
-        name: client for name, client in clients.items() if not name.startswith(_ASKER)
-    }
-    return status

@@ -4,12 +4,16 @@ Each process has as many brokers as the others, and neighbours are apart where t
 work on the same notifications one after the other, and in different processes they do so at the
 same time, on different cores.
 
+A process that ends by itself is started anew, at the same addresses: its brokers join again.
+
 No process outlives the supervisor: each holds one end of a pipe and stops when the other is closed,
 which the system does for a supervisor that was killed.
 """
 
 import asyncio
+import logging
 import os
+import resource
 import signal
 import time
 from collections.abc import Callable, Coroutine
@@ -23,7 +27,8 @@ import msgspec
 from octopis.core.model import BrokerId
 from octopis.core.topology import SCOT
 from octopis.errors import OperationFailed
-from octopis.overlay.deployment import address_of, open_listeners, planned
+from octopis.overlay.deaths import Deaths
+from octopis.overlay.deployment import Addresses, address_of, open_listeners, planned
 from octopis.overlay.process import Child, ProcessOrder
 from octopis.overlay.registry import CONFIGURATION_FILE, OverlayState, StateFolder
 from octopis.overlay.settings import NamedOverlay, format_overlay, parse_overlay
@@ -32,6 +37,9 @@ from octopis.trace import Level
 START_S = 120.0
 _END_S = 5.0
 _LOOK_S = 0.02
+_log = logging.getLogger(__name__)
+_OTHER_FILES = 48
+"""What a process has open beside listeners and links, with room for the first clients."""
 
 
 def cores() -> int:
@@ -57,6 +65,25 @@ def share_brokers(scot: SCOT, processes: int) -> list[list[BrokerId]]:
         shares[chosen].append(broker)
         process_of[broker] = chosen
     return [share for share in shares if share]
+
+
+def check_descriptors(scot: SCOT, shares: list[list[BrokerId]], tables: int) -> None:
+    """Raise OperationFailed where a process would need more files than the system lets it open.
+
+    `tables` is how many files of a trace each broker writes. Otherwise let this process open as
+    many as it may: it opens the sockets of all brokers.
+    """
+    ends = [sum(1 + len(scot.neighbours(b)) + tables for b in share) for share in shares]
+    needed = max(len(scot.brokers), *ends) + _OTHER_FILES
+    soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most != resource.RLIM_INFINITY and needed > most:
+        raise OperationFailed(
+            f"a process of this overlay needs {needed:,} open files, but may have {most:,} at most "
+            "(ulimit -Hn): raise that limit, or give the overlay more --processes; nothing was "
+            "started"
+        )
+    if soft != resource.RLIM_INFINITY and needed > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, most))
 
 
 class OverlayOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,11 +128,16 @@ class Supervisor:
     async def run(self, on_ready: Callable[[OverlayState], None]) -> None:
         """Run the overlay; `on_ready` is told when every broker takes requests.
 
-        Raises OperationFailed where a port is taken (then nothing was started) and where a
-        process has ended by itself (then the others were stopped).
+        A process that ends by itself is started anew. Raises OperationFailed where a port is
+        taken or too few files may be open (then nothing was started), and where a process ends
+        during the start, again and again, or while a trace is written, which would have a hole
+        (then the others were stopped).
         """
         overlay = parse_overlay(self._order.configuration, "the overlay's document")
-        limits = overlay.configuration.limits
+        limits, scot = overlay.configuration.limits, overlay.configuration.scot
+        shares = share_brokers(scot, self._order.processes)
+        tables = 0 if self._order.trace is None else len(self._order.level.tables)
+        check_descriptors(scot, shares, tables)
         listeners = open_listeners(planned(overlay.configuration, self._order.first_port))
         with ExitStack() as stack:
             for listener in listeners.values():
@@ -115,7 +147,6 @@ class Supervisor:
             first_port = next(iter(addresses.values())).port
             name = f"{overlay.topology.name}-{first_port}"
             folder = stack.enter_context(StateFolder(Path(self._order.state), name))
-            shares = share_brokers(overlay.configuration.scot, self._order.processes)
             state = self._state(folder, placed, shares)
             folder.write(state)
             document = folder.path / CONFIGURATION_FILE
@@ -126,7 +157,7 @@ class Supervisor:
                     state = msgspec.structs.replace(state, ready=True)
                     folder.write(state)
                     on_ready(state)
-                    await self._watched(self._stop.wait())
+                    await self._keep_running(addresses, document)
                     await self._drain(limits.drain_s)
             finally:
                 await self._end()
@@ -138,11 +169,48 @@ class Supervisor:
         for number, share in enumerate(shares):
             child = Child(number, share, document.with_name(f"process-{number}.log"))
             self._children.append(child)
-            numbers = {broker.short: listeners[broker].fileno() for broker in share}
-            trace, level = self._order.trace, self._order.level
-            await child.start(ProcessOrder(str(document), numbers, trace, level), listeners)
-        for listener in listeners.values():
-            listener.close()
+            await self._start_child(child, listeners, document)
+
+    async def _start_child(
+        self, child: Child, listeners: dict[BrokerId, socket], document: Path
+    ) -> None:
+        numbers = {broker.short: listeners[broker].fileno() for broker in child.brokers}
+        trace, level = self._order.trace, self._order.level
+        await child.start(ProcessOrder(str(document), numbers, trace, level), listeners)
+        for broker in child.brokers:
+            listeners[broker].close()
+
+    async def _keep_running(self, addresses: Addresses, document: Path) -> None:
+        """Wait until the overlay is to stop; start anew what ends by itself before."""
+        if self._order.trace is not None:
+            await self._watched(self._stop.wait())
+            return
+        stop = asyncio.create_task(self._stop.wait())
+        deaths = [Deaths() for _ in self._children]
+        while not stop.done():
+            ends = {asyncio.create_task(child.ended()): child for child in self._children}
+            try:
+                await asyncio.wait({stop, *ends}, return_when=asyncio.FIRST_COMPLETED)
+                died = [(child, end.result()) for end, child in ends.items() if end.done()]
+            finally:
+                for task in ends:
+                    task.cancel()
+            for child, status in died if not stop.done() else ():
+                delay_s = deaths[child.number].next_start_s(time.monotonic())
+                if delay_s is None:
+                    raise OperationFailed(child.fault(status))
+                _log.warning("%s; it starts anew in %g s", child.ending(status), delay_s)
+                await asyncio.wait([stop], timeout=delay_s)
+                if not stop.done():
+                    await self._start_anew(child, addresses, document)
+
+    async def _start_anew(self, dead: Child, addresses: Addresses, document: Path) -> None:
+        """Start a process in the place of one that has died, at the same addresses."""
+        await dead.end(_END_S)
+        child = Child(dead.number, dead.brokers, dead.log)
+        self._children[dead.number] = child
+        listeners = open_listeners({broker: addresses[broker] for broker in dead.brokers})
+        await self._start_child(child, listeners, document)
 
     async def _started(self) -> bool:
         """Wait until every broker is ready; False where the overlay is to stop before that."""

@@ -1,70 +1,104 @@
-from octopis.broker.backpressure import Notices
+import asyncio
+
+import pytest
+
+from octopis.broker.backpressure import hosts_behind
+from octopis.broker.notices import Notices
 from octopis.core.wire.control import Notice
-from support.live import line, overlay, ready, run_live, until
+from octopis.errors import ProtocolError
+from support.live import client_of, line, overlay, ready, run_live, tables_hold, until
 from support.overlays import A0, A1, B0
 
 
 def test_own_notice_is_said_when_backpressure_begins_and_ends():
-    notices = Notices(A0, 100, renewal_s=1.0)
+    notices = Notices(A0, 1.0, "one")
     assert notices.own(holds=False, now=0.0) is None
-    assert notices.own(holds=True, now=0.0) == Notice(A0, 101, holds=True)
+    assert notices.own(holds=True, now=0.0) == Notice(A0, "one", 1, holds=True)
     assert notices.brokers
     assert notices.own(holds=True, now=0.5) is None
-    assert notices.own(holds=False, now=0.6) == Notice(A0, 102, holds=False)
+    assert notices.own(holds=False, now=0.6) == Notice(A0, "one", 2, holds=False)
     assert not notices.brokers
     assert notices.own(holds=False, now=9.0) is None
 
 
 def test_notice_is_renewed_as_long_as_it_holds():
-    notices = Notices(A0, 0, renewal_s=1.0)
+    notices = Notices(A0, 1.0, "one")
     notices.own(holds=True, now=0.0)
-    assert notices.own(holds=True, now=1.0) == Notice(A0, 2, holds=True)
+    assert notices.own(holds=True, now=1.0) == Notice(A0, "one", 2, holds=True)
 
 
 def test_news_is_passed_on_once():
-    notices = Notices(A0, 0, renewal_s=1.0)
-    assert notices.heard(Notice(B0, 5, holds=True), 0.0)
-    assert not notices.heard(Notice(B0, 5, holds=True), 0.1)
+    notices = Notices(A0, 1.0, "one")
+    assert notices.heard(Notice(B0, "one", 5, holds=True), 0.0)
+    assert not notices.heard(Notice(B0, "one", 5, holds=True), 0.1)
     assert notices.brokers == [B0]
 
 
 def test_old_news_does_not_replace_newer():
-    notices = Notices(A0, 0, renewal_s=1.0)
-    notices.heard(Notice(B0, 6, holds=False), 0.0)
-    assert not notices.heard(Notice(B0, 5, holds=True), 0.1)
+    notices = Notices(A0, 1.0, "one")
+    notices.heard(Notice(B0, "one", 6, holds=False), 0.0)
+    assert not notices.heard(Notice(B0, "one", 5, holds=True), 0.1)
     assert not notices.brokers
 
 
 def test_own_notice_that_comes_back_is_no_news():
-    notices = Notices(A0, 0, renewal_s=1.0)
-    assert not notices.heard(Notice(A0, 999, holds=True), 0.0)
+    notices = Notices(A0, 1.0, "one")
+    said = notices.own(holds=True, now=0.0)
+    assert said is not None
+    assert notices.heard(said, 0.1) is None
+    assert notices.brokers == [A0]
+
+
+@pytest.mark.parametrize(
+    "forged", [Notice(A0, "one", 2**62, holds=True), Notice(A0, "x", 1, holds=True)]
+)
+def test_nobody_else_has_the_last_word_about_a_broker(forged: Notice):
+    own, other = Notices(A0, 1.0, "one"), Notices(B0, 1.0, "two")
+    assert other.heard(forged, 0.0) == forged
+    answer = own.heard(forged, 0.0)
+    assert answer is not None
+    assert not answer.holds
+    assert other.heard(answer, 0.1) == answer
+    assert not other.brokers
+    later = own.own(holds=True, now=0.2)
+    assert later is not None
+    assert other.heard(later, 0.3) == later
+
+
+def test_broker_that_starts_again_is_heard_whatever_its_clock_says():
+    notices = Notices(A0, 1.0)
+    assert notices.heard(Notice(B0, "before", 10**15, holds=True), 0.0)
+    after = Notice(B0, "after", 1, holds=False)
+    assert notices.heard(after, 0.1) == after
+    assert not notices.brokers
+    assert notices.heard(Notice(B0, "before", 10**15 + 1, holds=True), 0.2) is None  # a late copy
     assert not notices.brokers
 
 
 def test_notice_that_is_not_renewed_is_forgotten():
-    notices = Notices(A0, 0, renewal_s=1.0)
-    notices.heard(Notice(B0, 1, holds=True), 0.0)
-    notices.heard(Notice(A1, 1, holds=True), 2.0)
+    notices = Notices(A0, 1.0, "one")
+    notices.heard(Notice(B0, "one", 1, holds=True), 0.0)
+    notices.heard(Notice(A1, "one", 1, holds=True), 2.0)
     assert notices.expire(3.5) == [B0]
     assert notices.brokers == [A1]
     assert notices.expire(3.5) == []
-    assert not notices.heard(Notice(B0, 1, holds=True), 3.6)  # a late copy
-    assert notices.heard(Notice(B0, 2, holds=True), 3.7)
+    assert not notices.heard(Notice(B0, "one", 1, holds=True), 3.6)  # a late copy
+    assert notices.heard(Notice(B0, "one", 2, holds=True), 3.7)
 
 
 def test_own_notice_never_expires():
-    notices = Notices(A0, 0, renewal_s=1.0)
+    notices = Notices(A0, 1.0, "one")
     notices.own(holds=True, now=0.0)
     assert notices.expire(100.0) == []
     assert notices.brokers
 
 
 def test_new_neighbour_is_told_what_holds():
-    notices = Notices(A0, 0, renewal_s=1.0)
+    notices = Notices(A0, 1.0, "one")
     notices.own(holds=True, now=0.0)
-    notices.heard(Notice(B0, 7, holds=True), 0.0)
-    notices.heard(Notice(A1, 3, holds=False), 0.0)
-    assert notices.holding() == [Notice(A0, 1, holds=True), Notice(B0, 7, holds=True)]
+    notices.heard(Notice(B0, "one", 7, holds=True), 0.0)
+    notices.heard(Notice(A1, "one", 3, holds=False), 0.0)
+    assert notices.holding() == [Notice(A0, "one", 1, holds=True), Notice(B0, "one", 7, holds=True)]
 
 
 A, B, C = line(3).brokers
@@ -98,10 +132,11 @@ def test_neighbour_whose_link_comes_up_is_told_what_holds():
     run_live(work())
 
 
-def test_stranger_is_let_go():
+def test_notice_about_a_stranger_is_refused():
     async def work() -> None:
         async with ready(overlay(line(2))) as live:
-            live[A].backpressure.heard(B, Notice(C, 1, holds=True))
+            with pytest.raises(ProtocolError, match="not in this overlay"):
+                live[A].backpressure.heard(B, Notice(C, "one", 1, holds=True))
             assert not live[A].backpressure.brokers
 
     run_live(work())
@@ -110,7 +145,7 @@ def test_stranger_is_let_go():
 def test_what_is_not_renewed_is_forgotten_and_publishers_go_on():
     async def work() -> None:
         async with ready(overlay(line(2))) as live:
-            live[A].backpressure.heard(B, Notice(B, 10**18, holds=True))
+            live[A].backpressure.heard(B, Notice(B, "one", 10**18, holds=True))
             assert not live[A].intake.may_publish
             await until(lambda: live[A].intake.may_publish)
 
@@ -122,7 +157,58 @@ def test_backpressure_that_lasts_is_renewed():
         async with ready(overlay(line(2))) as live:
             live[A].backpressure.output_changed("one", True)
             await until(lambda: live[B].backpressure.brokers)
-            heard = live[B].backpressure._notices._heard[A]
-            await until(lambda: live[B].backpressure._notices._heard[A].number > heard.number)
+            number = live[B].backpressure._notices._heard[A].notice.number
+            await until(lambda: live[B].backpressure._notices._heard[A].notice.number > number)
+
+    run_live(work())
+
+
+TREE = line(3, 2)
+A0_, A1_, B0_, B1_, C0_, C1_ = TREE.brokers
+
+
+@pytest.mark.parametrize(
+    ("start", "stuck", "hosts"),
+    [
+        (A0_, (B0_, C0_), {C0_}),  # along the tree
+        (A1_, (B0_, C0_), {C0_}),  # after changing clusters at once
+        (C0_, (B0_, C0_), set()),  # the other way
+        (A0_, (B1_, C1_), {C1_}),
+        (A0_, (A0_, A1_), {A1_, B1_, C1_}),  # the only place to change clusters
+        (A0_, (B0_, B1_), set()),
+        (A0_, (C1_, C1_), {C1_}),  # a client there
+    ],
+)
+def test_hosts_behind_a_link_are_those_whose_notifications_take_it(start, stuck, hosts):
+    assert hosts_behind(TREE, start, *stuck) == hosts
+
+
+def test_only_what_goes_over_a_stuck_link_waits():
+    async def work() -> None:
+        scot = line(3)
+        first, middle, last = scot.brokers
+        async with (
+            ready(overlay(scot)) as live,
+            client_of(live[middle]) as reader,
+            client_of(live[last]) as far,
+            client_of(live[first]) as one,
+            client_of(live[first]) as other,
+            reader.subscribe("near > 0") as near_ones,
+            far.subscribe("far > 0") as far_ones,
+        ):
+            await tables_hold(live, 2)
+            link = live[middle].links[last]
+            live[middle].backpressure.output_changed(link, True)
+            await until(lambda: live[first].backpressure.held == {last})
+            waits = asyncio.create_task(one.publish_many([{"near": 1}, {"far": 1}, {"near": 2}]))
+            for number in range(3, 50):
+                await other.publish({"near": number})
+            assert not waits.done()
+            got = [(await anext(near_ones)).attributes["near"] for _ in range(48)]
+            assert sorted(got) == [1, *range(3, 50)]  # not 2: it stands behind what waits
+            live[middle].backpressure.output_changed(link, False)
+            assert await waits == 3
+            assert (await anext(far_ones)).attributes == {"far": 1}
+            assert (await anext(near_ones)).attributes == {"near": 2}
 
     run_live(work())

@@ -71,7 +71,7 @@ class Pair:
 def test_frames_reach_the_peer_and_bytes_go_out():
     async def work() -> None:
         async with Pair() as pair:
-            pair.connection.greeted(pair.peer)
+            pair.connection.greeted(pair.peer, 5.0, 1.0)
             pair.writer.write(encode_frame(FrameKind.PING, b"body"))
             await until(lambda: pair.peer.frames)
             assert pair.peer.frames == [Frame(FrameKind.PING, b"body")]
@@ -89,7 +89,7 @@ def test_only_after_the_greeting_long_frames_are_taken():
             (frame,) = await pair.read_all()
             assert frame.kind == FrameKind.REFUSED
         async with Pair() as pair:
-            pair.connection.greeted(pair.peer)
+            pair.connection.greeted(pair.peer, 5.0, 1.0)
             pair.writer.write(long)
             await until(lambda: pair.peer.frames)
 
@@ -99,7 +99,7 @@ def test_only_after_the_greeting_long_frames_are_taken():
 def test_protocol_error_of_the_peer_closes_the_connection_with_a_goodbye():
     async def work() -> None:
         async with Pair() as pair:
-            pair.connection.greeted(pair.peer)
+            pair.connection.greeted(pair.peer, 5.0, 1.0)
             pair.peer.refuses = True
             pair.writer.write(encode_control(Ping()))
             (frame,) = await pair.read_all()
@@ -121,7 +121,7 @@ def test_no_greeting_in_time_closes_the_connection():
 def test_other_side_that_closes_is_noticed():
     async def work() -> None:
         async with Pair() as pair:
-            pair.connection.greeted(pair.peer)
+            pair.connection.greeted(pair.peer, 5.0, 1.0)
             pair.writer.close()
             await until(lambda: pair.peer.lost)
             assert pair.peer.lost == ["the other side has closed the connection"]
@@ -133,7 +133,7 @@ def test_other_side_that_closes_is_noticed():
 def test_signs_of_life_are_asked_for_and_their_lack_closes_the_connection():
     async def work() -> None:
         async with Pair() as pair:
-            pair.connection.greeted(pair.peer)
+            pair.connection.greeted(pair.peer, 5.0, 1.0)
             now = asyncio.get_running_loop().time()
             pair.connection.look_after(now + 100)  # nobody was asked before
             assert not pair.connection.is_closing
@@ -149,7 +149,7 @@ def test_signs_of_life_are_asked_for_and_their_lack_closes_the_connection():
 def test_whoever_answers_may_be_silent_again():
     async def work() -> None:
         async with Pair() as pair:
-            pair.connection.greeted(pair.peer)
+            pair.connection.greeted(pair.peer, 5.0, 1.0)
             now = asyncio.get_running_loop().time()
             for seconds in (10, 20, 30):
                 pair.connection.look_after(now + seconds)
@@ -163,7 +163,7 @@ def test_whoever_answers_may_be_silent_again():
 def test_socket_that_is_full_says_stop_and_go():
     async def work() -> None:
         async with Pair() as pair:
-            pair.connection.greeted(pair.peer)
+            pair.connection.greeted(pair.peer, 5.0, 1.0)
             pair.connection.set_buffers(WRITE_BYTES)
             sent = 0
             while pair.connection.is_writable:

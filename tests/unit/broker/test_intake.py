@@ -2,10 +2,12 @@ import asyncio
 from collections import deque
 from typing import Any
 
-from octopis.broker.intake import BATCH_MAX, CHANGES_MAX, Intake
+from octopis.broker.intake import BATCH_MAX, Intake
 from octopis.broker.recorder import Recorder
+from octopis.broker.settings import Limits
 from octopis.core.routing import Effect
-from octopis.core.wire.client import PublishRequest, UnsubscribeRequest
+from octopis.core.routing.outbox import Counters
+from octopis.core.wire.client import PublishRequest, SettledRequest, UnsubscribeRequest
 from octopis.core.wire.published import Published, encode_published
 from octopis.errors import InvalidNotification
 from support.live import run_live, until
@@ -17,12 +19,13 @@ class Home:
     def __init__(self, batch_max: int) -> None:
         self.id = "here"
         self.batch_max = batch_max
-        self.brokers: list[str] = []
-        self.is_full = False
-        self.queue = self
+        self.held: frozenset[str] = frozenset()
+        self.change_brokers: list[str] = []
         self.batches: list[list[Published]] = []
         self.changes: list[str] = []
         self.left: list[str] = []
+        self.is_whole = True
+        self.counters = Counters()
         self.stops_after: int | None = None
 
     # As the routing core
@@ -31,8 +34,11 @@ class Home:
         assert now_ns
         self.batches.append(batch)
         if self.stops_after is not None and len(self.batches) >= self.stops_after:
-            self.brokers = ["there is backpressure somewhere"]
+            self.held = frozenset(["everywhere"])
         return []
+
+    def hosts_of(self, part: list[Published]) -> list[set[str]]:
+        return [{"everywhere"}] * len(part)
 
     def client_unsubscribes(self, client: str, subscription: str, now_ns: int) -> list[Effect]:
         assert now_ns
@@ -63,15 +69,28 @@ class Home:
         return [f"{each.publisher} {each.sequence}" for batch in self.batches for each in batch]
 
 
+class Asked:
+    """What an intake is told to ask others, as changes of its home."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def ask(self, session: "Session", request: SettledRequest) -> None:
+        self._home.changes.append(f"{session.client} asks {request.request}")
+
+    def leave(self, session: "Session") -> None:
+        self._home.left.append(f"asked by {session.client}")
+
+
 class Session:
     """What an intake knows of a client."""
 
     def __init__(self, client: str) -> None:
         self.client = self.name = client
-        self.numbers: dict[str, int] = {}
+        self.host = "127.0.0.1"
         self.undelivered = self.dropped = 0
         self.is_to_be_flushed = False
-        self.changes: deque[UnsubscribeRequest] = deque()
+        self.changes: deque[UnsubscribeRequest | SettledRequest] = deque()
         self.publications: deque[PublishRequest] = deque()
         self.publications_bytes = 0
         self.answers: list[tuple[int, object]] = []
@@ -87,8 +106,13 @@ class Session:
         self.publications.append(PublishRequest(request, body))
         self.publications_bytes += len(body)
 
-    def answer(self, request: int, error: object = None) -> None:
+    def answer(self, request: int, error: object = None, unsent: int = 0, unheard: int = 0) -> None:
+        assert not unsent
+        assert not unheard
         self.answers.append((request, error))
+
+    def forget(self, subscription: str) -> None:
+        """The intake says so before it asks the core."""
 
     def finish_publication(self) -> None:
         self.publications_bytes -= len(self.publications.popleft().notifications)
@@ -104,9 +128,9 @@ def with_intake(work, batch_max: int = BATCH_MAX) -> None:
         home = Home(batch_max)
         clients: dict[str, Session] = {}
         made: Any = Intake
-        intake = made(
-            home, home, home, Recorder(), links={"there": home}, clients=clients, bytes_max=1_000
-        )
+        asked = Asked(home)
+        limits = Limits(frame_max=2_000)
+        intake = made(home, home, home, Recorder(), asked, clients=clients, limits=limits)
         intake.open()
         await work(intake, home)
 
@@ -158,7 +182,7 @@ def test_nothing_passes_while_publishers_wait_and_all_later():
         assert len(home.routed) == 8  # in the middle of a request
         assert session.answers == []
         assert intake.waiting == 1
-        home.brokers, home.stops_after = [], None
+        home.held, home.stops_after = frozenset(), None
         intake.wake()
         await until(lambda: session.answers)
         assert len(home.routed) == 10
@@ -195,22 +219,22 @@ def test_nonsense_ends_the_connection_and_nothing_more_of_it_is_looked_at():
     with_intake(work)
 
 
-def test_changes_take_turns_and_wait_while_a_queue_is_full():
+def test_changes_take_turns_and_wait_while_too_many_wait_somewhere():
     async def work(intake: Intake, home: Home) -> None:
         one, other = Session("one"), Session("other")
-        for request in range(CHANGES_MAX):
+        for request in range(32):
             one.changes.append(UnsubscribeRequest(request, f"s{request}"))
         other.changes.append(UnsubscribeRequest(0, "s0"))
-        home.is_full = True
+        home.change_brokers = ["far away"]
         intake.add(one)
         intake.add(other)
         one.asks(99, range(1))
         intake.add(one)  # publications may pass
         await until(lambda: one.answers)
         assert home.changes == []
-        home.is_full = False
+        home.change_brokers = []
         intake.wake()
-        await until(lambda: len(home.changes) == CHANGES_MAX + 1)
+        await until(lambda: len(home.changes) == 32 + 1)
         assert home.changes[:3] == ["one s0", "other s0", "one s1"]
 
     with_intake(work)
@@ -242,12 +266,25 @@ def test_requests_of_a_client_that_is_gone_are_forgotten():
         intake.add(session)
         await until(lambda: home.batches)
         intake.leave(session, "it is gone")
-        home.brokers, home.stops_after = [], None
+        home.held, home.stops_after = frozenset(), None
         intake.wake()
         assert intake.waiting == 0
         assert len(home.routed) == 4
-        assert home.left == ["one"]
+        assert home.left == ["asked by one", "one"]
         intake.leave(session, "it is gone")  # said twice
-        assert home.left == ["one"]
+        assert home.left == ["asked by one", "one"]
 
     with_intake(work, batch_max=4)
+
+
+def test_settled_waits_for_what_its_client_has_asked_before_and_is_answered_later():
+    async def work(intake: Intake, home: Home) -> None:
+        session = Session("one")
+        intake.arrive(session)
+        session.changes += [UnsubscribeRequest(1, "s"), SettledRequest(2, 10)]
+        intake.add(session)
+        await until(lambda: len(home.changes) == 2)
+        assert home.changes == ["one s", "one asks 2"]
+        assert session.answers == [(1, None)]
+
+    with_intake(work)

@@ -123,7 +123,7 @@ def test_what_the_core_must_never_see_is_stopped_here():
             NotificationMessage(ONE, bids=0b100),
         ):
             with pytest.raises(ProtocolError):
-                link._check([message])
-        link._check([Unsubscribe("s"), NotificationMessage(ONE, bids=0b11)])
+                link._checks.check([message])
+        link._checks.check([Unsubscribe("s"), NotificationMessage(ONE, bids=0b11)])
 
     with_link(work, algorithm=Algorithm.SNR)

@@ -13,15 +13,12 @@ def note(number: int, size: int = 1) -> tuple[FrameKind, bytes]:
     return FrameKind.NOTIFICATIONS, bytes([number]) * size
 
 
-CHANGE = (FrameKind.CHANGES, b"change")
-
-
 def test_messages_leave_in_the_order_in_which_they_came():
     queue = OutputQueue(BOUNDS)
-    queue.put([note(1), CHANGE, note(2)])
-    assert (len(queue), queue.bytes, queue._droppable) == (3, 8, 2)
-    assert queue.take(100) == [note(1), CHANGE, note(2)]
-    assert (len(queue), queue.bytes, queue._droppable) == (0, 0, 0)
+    queue.put([note(1), note(3, 6), note(2)])
+    assert (len(queue), queue.bytes) == (3, 8)
+    assert queue.take(100) == [note(1), note(3, 6), note(2)]
+    assert (len(queue), queue.bytes) == (0, 0)
 
 
 def test_at_most_so_many_bytes_or_messages_are_taken_but_at_least_one():
@@ -56,19 +53,19 @@ def test_backpressure_counts_bytes_too():
     assert not queue.has_backpressure
 
 
-def test_oldest_notifications_are_dropped_and_nothing_else():
+def test_oldest_are_dropped_until_it_is_within_its_bound():
     queue = OutputQueue(BOUNDS)
-    queue.put([CHANGE, note(1), CHANGE, note(2), note(3), note(4), note(5), note(6)])
+    queue.put([note(number) for number in range(8)])
     assert queue.is_over_bound
     assert queue.drop_oldest() == 2
-    assert queue.take(100) == [CHANGE, CHANGE, note(3), note(4), note(5), note(6)]
+    assert queue.take(100) == [note(number) for number in range(2, 8)]
 
 
-def test_newest_notifications_are_dropped_and_nothing_else():
+def test_newest_are_dropped_until_it_is_within_its_bound():
     queue = OutputQueue(BOUNDS)
-    queue.put([note(1), note(2), note(3), note(4), note(5), note(6), CHANGE, note(7)])
+    queue.put([note(number) for number in range(8)])
     assert queue.drop_newest() == 2
-    assert queue.take(100) == [note(1), note(2), note(3), note(4), note(5), CHANGE]
+    assert queue.take(100) == [note(number) for number in range(6)]
 
 
 def test_bytes_have_a_bound_of_their_own():
@@ -79,21 +76,12 @@ def test_bytes_have_a_bound_of_their_own():
     assert queue.bytes == 31
 
 
-def test_changes_of_tables_are_never_dropped():
-    queue = OutputQueue(BOUNDS)
-    queue.put([CHANGE] * 50)
-    assert not queue.is_over_bound
-    assert queue.is_full
-    assert len(queue.take(1_000)) == 50
-    assert not queue.is_full
-
-
 def test_cleared_queue_says_how_many_notifications_are_lost():
     said: list[bool] = []
     queue = OutputQueue(BOUNDS, said.append)
-    queue.put([note(1), CHANGE, note(2), note(3), note(4)])
+    queue.put([note(1), note(2), note(3), note(4), note(5)])
     assert queue.has_backpressure
-    assert queue.clear() == 4
+    assert queue.clear() == 5
     assert (len(queue), queue.bytes, queue.has_backpressure) == (0, 0, False)
     assert said == [True, False]
 
@@ -103,7 +91,7 @@ def test_counts_always_agree_with_what_is_there(steps: list[tuple[str, int]]):
     queue = OutputQueue(BOUNDS)
     for step, size in steps:
         if step == "put":
-            queue.put([note(1, size), CHANGE] if size % 2 else [note(1, size)] * size)
+            queue.put([note(1, size), note(2)] if size % 2 else [note(1, size)] * size)
         elif step == "take":
             queue.take(size * 5)
         elif step == "oldest":
@@ -112,7 +100,6 @@ def test_counts_always_agree_with_what_is_there(steps: list[tuple[str, int]]):
             queue.drop_newest()
         inside = list(queue.messages)
         assert queue.bytes == sum(len(item) for _, item in inside)
-        assert queue._droppable == sum(kind is FrameKind.NOTIFICATIONS for kind, _ in inside)
         assert queue.has_backpressure or not queue.is_over_bound  # so callers need not ask twice
         if step in {"oldest", "newest"}:
             assert not queue.is_over_bound

@@ -168,20 +168,19 @@ def test_row_says_what_the_message_was_and_when_it_came_and_left():
 
 def test_drops_are_from_the_end_that_the_policy_says_and_never_of_tables():
     for policy, dropped, kept in (
-        (LinkPolicy.DROP_NEWEST, [3, 2], [1, None]),
+        (LinkPolicy.DROP_NEWEST, [3, 2], [None, 1]),
         (LinkPolicy.DROP_OLDEST, [1, 2], [None, 3]),
     ):
         made, rows = log(policy)
-        messages = [routed(1), SYNC, routed(2), routed(3)]
-        if policy is LinkPolicy.DROP_NEWEST:
-            messages = [routed(1), routed(2), SYNC, routed(3)]
-        reasons = [Reason.SYNC if each is SYNC else Reason.MATCH for each in messages]
-        made.enqueued(messages, reasons, 10)
+        made.enqueued([routed(1)], [Reason.MATCH], 10)
+        made.change(0, SYNC, Reason.SYNC, 0, 10)
+        made.enqueued([routed(2), routed(3)], [Reason.MATCH] * 2, 10)
         made.lost(2, 20)
         assert [named(row)["sequence"] for row in rows] == dropped
         assert {named(row)["fate"] for row in rows} == {"dropped"}
         rows.clear()
-        made.left(2, 30)
+        made.changes_left(1, 30)
+        made.left(1, 30)
         assert [named(row)["sequence"] for row in rows] == kept
         assert (made.dropped, made.first_dropped_ns) == (2, 20)
 

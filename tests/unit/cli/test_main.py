@@ -7,7 +7,7 @@ import pytest
 
 from octopis import __version__
 from octopis.cli import demo
-from octopis.cli.commands import COMMANDS
+from octopis.cli.commands import COMMANDS, load_command
 
 OCTOPIS = Path(sys.executable).with_name("octopis")
 
@@ -22,6 +22,26 @@ def test_help_names_every_command(octopis):
     told = printed.replace("octopis pub, sub", "octopis pub, octopis sub")
     for name in COMMANDS:
         assert f"octopis {name}" in told
+
+
+def all_commands() -> list[list[str]]:
+    found = [[]]
+    for name in COMMANDS:
+        groups = [([name], load_command(name))]
+        while groups:
+            words, command = groups.pop()
+            found.append(words)
+            groups += [([*words, n], each) for n, each in getattr(command, "commands", {}).items()]
+    return found
+
+
+def test_help_of_every_command_is_whole_at_80_columns(octopis, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for words in all_commands():
+        status, printed, _ = octopis(*words, "--help")
+        assert status == 0
+        cut = [line for line in printed.splitlines() if "…" in line or len(line) > 80]
+        assert not cut, f"octopis {' '.join(words)} --help"
 
 
 def test_unknown_command_is_one_sentence_with_a_suggestion(octopis):

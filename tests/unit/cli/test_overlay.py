@@ -1,11 +1,18 @@
+import asyncio
 import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from octopis.cli import overlay as overlay_commands
 from octopis.cli import overlay_output
 from octopis.core.routing import Algorithm
+from octopis.overlay.registry import OverlayState, StateFolder
 from octopis.overlay.settings import parse_overlay
 from octopis.overlay.status import Statuses, ask_all
 from support.live import client_of, line, overlay, ready, run_live
@@ -96,6 +103,7 @@ def statuses_of(algorithm: Algorithm) -> Statuses:
             addresses = {broker.short: str(each.address) for broker, each in live.items()}
             async with client_of(next(iter(live.values()))) as client:
                 await client.publish({"x": 1})
+                await asyncio.sleep(0.15)  # what links have carried at the start is long ago
                 found.append(await ask_all(addresses))
 
     run_live(work())
@@ -104,13 +112,16 @@ def statuses_of(algorithm: Algorithm) -> Statuses:
 
 def test_status_shows_brokers_links_and_who_does_not_answer(capsys: pytest.CaptureFixture[str]):
     statuses = statuses_of(Algorithm.DNR)
-    statuses["c,0"] = {"error": "no broker can be reached"}
+    statuses["c,0"] = {"address": "127.0.0.1:7", "error": "no broker can be reached"}
     overlay_output.print_status("small", statuses, all_links=True)
     printed = capsys.readouterr().out
     assert "3, 2 of them ready" in printed
     assert "Links: all links" in printed
-    assert "c,0     no answer" in printed
+    for broker, status in statuses.items():
+        assert f"{broker}     {status['address']} " in printed
+    assert "127.0.0.1:7      no answer" in printed
     assert "c,0: no broker can be reached" in printed
+    assert printed.splitlines()[-1].strip().startswith("dropped"), "the sums stay in sight"
     overlay_output.print_status("small", statuses, all_links=False)
     assert "--links shows all" in capsys.readouterr().out
     assert json.dumps(statuses)
@@ -141,3 +152,97 @@ def test_unknown_broker_is_named(octopis, config: Path):
 def test_file_that_is_not_there_is_named(octopis):
     status, _, said = octopis("broker", "run", "--config", "nothing.toml", "--broker", "a,0")
     assert (status, said) == (2, "octopis: cannot read nothing.toml: No such file or directory\n")
+
+
+# Several overlays
+
+
+@contextmanager
+def noted_as_running(tmp_path: Path, *names: str) -> Iterator[dict[int, ExitStack]]:
+    """Note overlays as if they ran; each ends when what is yielded for its process is closed."""
+    with ExitStack() as whole:
+        ends: dict[int, ExitStack] = {}
+        for pid, name in enumerate(names, start=1):
+            ends[pid] = whole.enter_context(ExitStack())
+            folder = ends[pid].enter_context(StateFolder(tmp_path / "state", name))
+            folder.write(state_of(name, pid, folder.path))
+        yield ends
+
+
+def state_of(name: str, pid: int, folder: Path) -> OverlayState:
+    return OverlayState(
+        name=name,
+        topology="figure-3",
+        algorithm="dnr",
+        pid=pid,
+        started_ns=time.time_ns() - 62 * 10**9,
+        ready=True,
+        folder=str(folder),
+        addresses={"a,0": "127.0.0.1:7400"},
+        processes=[["a,0"]],
+        stop_s=5.0,
+    )
+
+
+def test_list_shows_what_runs_and_what_ended_without_a_word(octopis, tmp_path: Path):
+    assert octopis("overlay", "list")[:2] == (
+        0,
+        "No overlay runs: start one with octopis overlay up.\n",
+    )
+    with noted_as_running(tmp_path, "one", "other"):
+        printed = octopis("overlay", "list")[1]
+        assert "one      up           1  dnr        octopis://127.0.0.1:7400" in printed
+        assert "1 min 2 s ago" in printed
+        found = json.loads(octopis("overlay", "list", "--json")[1])
+        assert [each["name"] for each in found["running"]] == ["one", "other"]
+        assert found["ended"] == []
+    gone = tmp_path / "state" / "gone"
+    gone.mkdir()
+    (gone / "state.json").write_text(json.dumps(as_json(state_of("gone", 3, gone))))
+    printed = octopis("overlay", "list")[1]
+    assert f"gone ended without an orderly stop: its logs are in {gone}\n" in printed
+
+
+def as_json(state: OverlayState) -> dict[str, Any]:
+    return {name: getattr(state, name) for name in state.__struct_fields__}
+
+
+def test_down_all_stops_every_overlay_and_is_content_where_there_is_none(
+    octopis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with noted_as_running(tmp_path, "one", "other") as ends:
+
+        def kill(pid: int, number: int) -> None:
+            if not number:
+                raise ProcessLookupError
+            ends[pid].close()
+
+        monkeypatch.setattr(os, "kill", kill)
+        status, _, said = octopis("overlay", "down")
+        assert (status, "say which of one, other, or --all" in said) == (2, True)
+        assert octopis("overlay", "down", "one", "--all")[0] == 2
+        status, printed, _ = octopis("overlay", "down", "--all")
+        assert (status, printed) == (0, "one has stopped.\nother has stopped.\n")
+    assert octopis("overlay", "down", "--all")[:2] == (0, "No overlay runs.\n")
+
+
+@pytest.mark.parametrize("is_ready", [True, False])
+def test_overlay_in_the_foreground_says_that_it_has_stopped(
+    octopis, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_ready: bool
+):
+    class Stopped:
+        undrained = 0
+
+        def __init__(self, order: object) -> None: ...
+
+        def stop_at_signals(self) -> None: ...
+
+        async def run(self, on_ready: Callable[[OverlayState], None]) -> None:
+            if is_ready:
+                on_ready(state_of("one", 1, tmp_path))
+
+    monkeypatch.setattr(overlay_commands, "Supervisor", Stopped)
+    last = octopis("overlay", "up")[1].splitlines()[-1]
+    assert last == ("one has stopped." if is_ready else "Stopped before it was ready.")
+    printed = octopis("overlay", "up", "--json")[1]
+    assert "stopped" not in printed

@@ -1,4 +1,5 @@
 import asyncio
+import secrets
 import socket
 
 import pytest
@@ -17,6 +18,9 @@ from octopis.errors import (
 from support.live import client_of, line, overlay, ready, run_live, tables_hold, until
 
 (HERE,) = line(1).brokers
+
+
+SECRET = secrets.token_hex(8)
 
 
 def with_client(work, **options) -> None:
@@ -119,9 +123,20 @@ def test_refused_subscription_raises_the_brokers_error_and_leaves_nothing():
 
 def test_client_of_the_same_name_takes_the_place_of_the_older():
     async def work(client: Client, broker) -> None:
-        async with client_of(broker, client_id=client.id, reconnect_s=0.1) as newer:
+        same = {"client_id": client.id, "secret": SECRET, "reconnect_s": 0.1}
+        async with client_of(broker, **same) as newer:
             await until(lambda: newer.broker is not None)
             assert len(broker.clients) == 1
+
+    with_client(work, reconnect_s=0.1, secret=SECRET)
+
+
+def test_name_is_the_first_clients_as_long_as_it_is_here():
+    async def work(client: Client, broker) -> None:
+        with pytest.raises(ConnectionFailed, match=f"the name '{client.id}' is another client's"):
+            await client_of(broker, client_id=client.id).open()
+        await client.publish({"x": 1})
+        assert list(broker.clients) == [client.id]
 
     with_client(work, reconnect_s=0.1)
 

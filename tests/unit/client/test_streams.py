@@ -47,14 +47,14 @@ def test_consumed_is_what_the_slowest_stream_has_read():
     streams.add(other)
     streams.deliver(deliveries([1], [2], [1], [1], [2]))
     one.clear()
-    assert streams.to_report() is None  # the other has not read its first
+    assert streams.to_report(0.0) is None  # the other has not read its first
     other._buffer.popleft()
-    assert streams.to_report() == 4
-    assert streams.to_report() is None
+    assert streams.to_report(0.0) == 4
+    assert streams.to_report(0.0) is None
     other.clear()
-    assert streams.to_report() is None  # one alone is not worth a message
+    assert streams.to_report(0.0) is None  # one alone is not worth a message
     streams.deliver(deliveries([99]))
-    assert streams.to_report() == 6
+    assert streams.to_report(0.0) == 6
 
 
 def test_stream_that_is_removed_holds_nothing_back():
@@ -62,10 +62,10 @@ def test_stream_that_is_removed_holds_nothing_back():
     one = stream_of(1)
     streams.add(one)
     streams.deliver(deliveries([1], [1]))
-    assert streams.to_report() is None
+    assert streams.to_report(0.0) is None
     streams.remove(one)
     assert one not in streams
-    assert streams.to_report() == 2
+    assert streams.to_report(0.0) == 2
 
 
 def test_new_connection_counts_from_what_was_not_read():
@@ -77,7 +77,7 @@ def test_new_connection_counts_from_what_was_not_read():
     assert streams.start_connection() == 2
     streams.deliver(deliveries([1]))
     one.clear()
-    assert streams.to_report() == 3  # two from before, and one of this connection
+    assert streams.to_report(0.0) == 3  # two from before, and one of this connection
 
 
 def test_gap_is_told_to_every_stream():

@@ -1,5 +1,6 @@
 import asyncio
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from octopis.core.topology import from_catalogue
 from octopis.errors import OperationFailed
 from octopis.overlay.registry import OverlayState, overlays
 from octopis.overlay.status import ask_all
-from octopis.overlay.supervisor import Supervisor, cores, share_brokers
+from octopis.overlay.supervisor import Supervisor, check_descriptors, cores, share_brokers
 from support.live import line, run_live
 from support.supervised import small_order
 
@@ -33,9 +34,9 @@ def test_overlay_runs_until_it_is_told_to_stop_and_leaves_no_state(tmp_path: Pat
     run_live(work())
 
 
-def test_process_that_ends_by_itself_is_a_failure_with_its_log(tmp_path: Path):
+def test_process_that_ends_while_a_trace_is_written_is_a_failure_with_its_log(tmp_path: Path):
     async def work() -> None:
-        supervisor = Supervisor(small_order(tmp_path))
+        supervisor = Supervisor(small_order(tmp_path, trace=str(tmp_path / "trace")))
 
         def ready(_: OverlayState) -> None:
             supervisor._children[1].kill()
@@ -95,3 +96,24 @@ def test_only_cores_that_this_process_may_use_are_counted(monkeypatch: pytest.Mo
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     assert cores() == 4
+
+
+@pytest.mark.parametrize(("hard", "is_enough"), [(52, False), (58, True), (-1, True)])
+def test_too_few_open_files_are_found_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hard: int, is_enough: bool
+):
+    scot = line(2, 2)
+    raised = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (40, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: raised.append(limits))
+    if is_enough:
+        check_descriptors(scot, share_brokers(scot, 2), tables=0)
+        assert raised == [(54, hard)]
+        return
+    with pytest.raises(OperationFailed, match="needs 54 open files, but may have 52 at most"):
+        run_live(refused(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+async def refused(folder: Path) -> None:
+    await Supervisor(small_order(folder)).run(lambda _: None)

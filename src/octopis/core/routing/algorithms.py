@@ -50,6 +50,16 @@ class SubscriptionProtocol(Protocol):
     def link_up(self, neighbour: BrokerId, now_ns: int) -> None:
         """Bring a neighbour up to date."""
 
+    def ways(self, host: BrokerId, sender: BrokerId | None) -> list[BrokerId]:
+        """Return the links on which changes of `host` go on from here that came from `sender`."""
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """How the own changes so far are numbered; (0, 0) where they are not."""
+
+    def knows(self, host: BrokerId, version: tuple[int, int]) -> bool:
+        """Tell whether the changes of `host` up to a version have been heard."""
+
 
 class NotificationRouting(Protocol):
     """How notifications are routed."""
@@ -83,12 +93,12 @@ def strategy(  # noqa: PLR0913, PLR0917 - one call, in broker.py
     unheard = {link for link, status in links.items() if not status.is_up}
     if algorithm is Algorithm.BID:
         table = RoutingTable(lambda entry: scot.bit(entry.host), index)
-        flooding = Flooding(broker, links, table, outbox, clients.release, unheard, scot.bit)
+        flooding = Flooding(broker, links, table, outbox, clients.lose, unheard, scot.bit)
         own_bit = scot.bit(broker)
         identified = IdentifiedRouting(own_bit, table, outbox, clients, flooding.trees)
         return Strategy(table, flooding, identified, sys.maxsize)
     table = RoutingTable(_last_hop, index)
-    broadcast = TwoStepBroadcast(broker, links, table, outbox, clients.release, unheard)
+    broadcast = TwoStepBroadcast(broker, links, table, outbox, clients.lose, unheard)
     if algorithm is Algorithm.SNR:
         static = StaticRouting(links, table, outbox, clients)
         return Strategy(table, broadcast, static, sys.maxsize)

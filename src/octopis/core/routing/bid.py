@@ -57,7 +57,9 @@ class _Host:
 
     def state(self) -> tuple[int, int, int]:
         # A host that was restarted numbers anew, so numbers alone may agree by chance.
-        texts = sorted(f"{s.id}\0{s.epoch}\0{s.filter}" for s in self.subscriptions.values())
+        texts = sorted(
+            f"{s.id}\0{s.epoch}\0{s.owner}\0{s.filter}" for s in self.subscriptions.values()
+        )
         contents = "\0\0".join(texts).encode(errors="surrogatepass")
         return self.generation, self.sequence, crc32(contents)
 
@@ -180,6 +182,23 @@ class Flooding:
             if self.next_hop(host) in (neighbour, None):
                 self._outbox.send(neighbour, Refresh(host, generation), Reason.SYNC, now_ns)
 
+    def ways(self, host: BrokerId, sender: BrokerId | None) -> list[BrokerId]:  # noqa: ARG002
+        """Return the links on which changes of a host go on from here that came from `sender`."""
+        return [
+            link
+            for link, status in self._links.items()
+            if status.is_up and forwards(is_first=True, is_way_back=link == sender)
+        ]
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """How the own changes so far are numbered."""
+        return self._own.heard
+
+    def knows(self, host: BrokerId, version: tuple[int, int]) -> bool:
+        """Tell whether the changes of `host` up to a version have been heard."""
+        return self._host(host).heard >= version
+
     def _receive_change(self, sender: BrokerId, change: Flooded, now_ns: int) -> None:
         host = self._host(change.host)
         if (change.generation, change.sequence) <= host.heard:
@@ -298,9 +317,8 @@ class Flooding:
         now_ns: int,
         sender: BrokerId | None = None,
     ) -> None:
-        for neighbour, status in self._links.items():
-            if status.is_up and forwards(is_first=True, is_way_back=neighbour == sender):
-                self._outbox.send(neighbour, message, reason, now_ns)
+        for neighbour in self.ways(self._broker, sender):
+            self._outbox.send(neighbour, message, reason, now_ns)
 
 
 class IdentifiedRouting:

@@ -24,11 +24,22 @@ from octopis.core.routing.link_status import (
     LinkStatus,
     LinkStatusTable,
 )
-from octopis.core.routing.messages import Effect, Message, NotificationMessage, Subscription
+from octopis.core.routing.messages import (
+    Effect,
+    Mark,
+    Marked,
+    Message,
+    NotificationMessage,
+    Reason,
+    Subscription,
+)
 from octopis.core.routing.outbox import Counters, LocalClients, Outbox
 from octopis.core.routing.table import IndexFactory, RoutingTable
 from octopis.core.topology import SCOT, LinkKind
 from octopis.errors import InvalidSubscription
+
+EPOCH_JUMP_MAX = 1_000_000
+"""A move's number is at most so much above the last: else an id could be locked for ever."""
 
 
 class Broker:
@@ -70,6 +81,10 @@ class Broker:
         self._table, self._subscriptions, self._notifications, self.batch_max = strategy(
             algorithm, broker, scot, self.link_status, self._outbox, self._clients, index
         )
+        self.changes = 0
+        """How often own clients have changed their subscriptions."""
+
+        self._marks: dict[BrokerId, int] = {}
 
     @property
     def table(self) -> RoutingTable:
@@ -89,9 +104,16 @@ class Broker:
         """
         return sorted(self._subscriptions.unheard)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all links are up and all neighbours heard: nothing is known to be missing."""
+        return not self._subscriptions.unheard and all(
+            status.is_up for status in self.link_status.values()
+        )
+
     def speaks(self, message: Message) -> bool:
         """Tell whether brokers say such a message to each other under this algorithm."""
-        return isinstance(message, (NotificationMessage, *self._subscriptions.speaks))
+        return isinstance(message, (NotificationMessage, Mark, *self._subscriptions.speaks))
 
     def batch_size(self, messages: Sequence[Message]) -> int:
         """Return how many of these messages of a neighbour to tell the broker at once.
@@ -103,13 +125,15 @@ class Broker:
             return self.batch_max
         return len(messages)
 
-    def client_subscribes(
+    def client_subscribes(  # noqa: PLR0913 - who asks for what, and when
         self,
         client: str,
         subscription: str,
         filter_: Filter,
         epoch: int | None = None,
         now_ns: int = 0,
+        *,
+        owner: str = "",
     ) -> list[Effect]:
         """Subscribe a client; asking again for the same under one id changes nothing.
 
@@ -117,26 +141,35 @@ class Broker:
         subscription follows it here. Only the client knows the order of its moves: where it may
         move again before all brokers have heard of the last move, or to a broker that was
         restarted, it must number them by a rising `epoch`. Without one, the broker takes the
-        number after the last that it has heard of. Raises InvalidSubscription.
+        number after the last that it has heard of. Only its `owner` moves a subscription. Raises
+        InvalidSubscription.
         """
         known = self._table.get(subscription)
+        if known is not None and known.subscription.owner != owner:
+            reason = f"the subscription {subscription!r} is another's"
+            raise InvalidSubscription(reason, subscription)
         if known is not None and known.subscription.filter != filter_:
             reason = f"the subscription {subscription!r} asks for something else already"
             raise InvalidSubscription(reason, subscription)
-        owner = self._clients.owner(subscription)
-        if owner is not None and owner != client:
+        holder = self._clients.owner(subscription)
+        if holder is not None and holder != client:
             reason = f"the subscription {subscription!r} is another's"
             raise InvalidSubscription(reason, subscription)
         newest = -1 if known is None else known.subscription.epoch
         if epoch is None:
-            epoch = newest + (owner is None)
-        if owner is None and known is not None and epoch <= newest:
+            epoch = newest + (holder is None)
+        if holder is None and known is not None and epoch <= newest:
             reason = f"the subscription {subscription!r} has moved on to {known.host}"
+            raise InvalidSubscription(reason, subscription, newest)
+        if epoch > newest + EPOCH_JUMP_MAX:
+            reason = f"the move {epoch} of {subscription!r} cannot follow the move {newest}"
             raise InvalidSubscription(reason, subscription)
         if epoch > newest:
-            if owner is None:
+            if holder is None:
                 self._clients.hold(client, subscription)
-            self._subscriptions.subscribe(Subscription(subscription, filter_, epoch), now_ns)
+            self.changes += 1
+            asked = Subscription(subscription, filter_, epoch, owner)
+            self._subscriptions.subscribe(asked, now_ns)
         return self._outbox.take()
 
     def client_unsubscribes(self, client: str, subscription: str, now_ns: int = 0) -> list[Effect]:
@@ -155,6 +188,10 @@ class Broker:
         self._notifications.route(batch, None, now_ns)
         return self._outbox.take()
 
+    def hosts_of(self, notifications: Sequence[Notification]) -> list[set[BrokerId]]:
+        """Return for each notification the hosts that it goes to, as far as is known here."""
+        return self._table.hosts([each.attributes for each in notifications])
+
     def client_leaves(self, client: str, now_ns: int = 0) -> list[Effect]:
         """End all subscriptions of a client."""
         for subscription in self._clients.subscriptions(client):
@@ -170,7 +207,15 @@ class Broker:
                 self._notifications.route(list(run), link, now_ns)  # type: ignore[arg-type]
             else:
                 for message in run:
-                    self._subscriptions.receive(link, message, now_ns)
+                    if isinstance(message, Mark):
+                        self._pass_on(link, message, now_ns)
+                    else:
+                        self._subscriptions.receive(link, message, now_ns)
+        return self._outbox.take()
+
+    def mark(self, number: int, now_ns: int = 0) -> list[Effect]:
+        """Send a mark after all that own clients have changed; numbers rise, also by restarts."""
+        self._send_mark(Mark(self.id, number, self._subscriptions.version), None, now_ns)
         return self._outbox.take()
 
     def messages_left(self, link: BrokerId, count: int = 1, now_ns: int = 0) -> None:
@@ -193,7 +238,20 @@ class Broker:
         """Stop using a link; its queue is gone."""
         self.link_status[link].go_down()
 
+    def _pass_on(self, link: BrokerId, mark: Mark, now_ns: int) -> None:
+        """Let a mark go where changes of its host go, when it comes for the first time."""
+        if mark.host != self.id and mark.number > self._marks.get(mark.host, -1):
+            self._marks[mark.host] = mark.number
+            self._send_mark(mark, link, now_ns)
+            is_known = self._subscriptions.knows(mark.host, mark.version)
+            self._outbox.add(Marked(mark.host, mark.number, link, is_known))
+
+    def _send_mark(self, mark: Mark, sender: BrokerId | None, now_ns: int) -> None:
+        for way in self._subscriptions.ways(mark.host, sender):
+            self._outbox.send(way, mark, Reason.SYNC, now_ns)
+
     def _end(self, subscription: str, now_ns: int) -> None:
+        self.changes += 1
         self._clients.release(subscription)
         self._subscriptions.unsubscribe(subscription, now_ns)
 

@@ -32,7 +32,7 @@ class Reason(Enum):
 
 _WORDS = {
     Reason.SUBSCRIPTION: "every broker must know the subscription",
-    Reason.SYNC: "the link has come up, so both ends compare what they know",
+    Reason.SYNC: "brokers compare what they know: the link has come up, or somebody asks",
     Reason.MATCH: "a matching subscription lies behind it",
     Reason.PENDING: "the notification carries this cluster as pending",
     Reason.CASE_I: "case I: the free iCOL with the shortest queue takes the pending clusters along",
@@ -48,12 +48,14 @@ class Subscription(msgspec.Struct, frozen=True):
     """A filter under an id that is unique in the overlay.
 
     `epoch` rises when the subscriber moves to another broker, so that old news about where it
-    was never replaces newer news.
+    was never replaces newer news. `owner` is what only its client can prove to be: nobody else
+    moves it.
     """
 
     id: str
     filter: Filter
     epoch: int = 0
+    owner: str = ""
 
 
 class Subscribe(msgspec.Struct, frozen=True):
@@ -71,9 +73,13 @@ class Unsubscribe(msgspec.Struct, frozen=True):
 
 
 class TableSnapshot(msgspec.Struct, frozen=True):
-    """All that the sender's neighbour must know from it, when their link has come up."""
+    """All that the sender's neighbour must know from it, when their link has come up.
+
+    A large one may come in parts, one after the other; only with the `last` it is whole.
+    """
 
     subscriptions: tuple[Subscribe, ...]
+    last: bool = True
 
 
 class NotificationMessage(msgspec.Struct, frozen=True, gc=False):
@@ -128,8 +134,20 @@ class Refresh(msgspec.Struct, frozen=True):
     generation: int
 
 
+class Mark(msgspec.Struct, frozen=True):
+    """Stands behind all that the clients of `host` have changed before, wherever that goes.
+
+    Marks of a host are numbered. `version` is what a broker must have heard of the host's changes
+    where these are numbered, too: generation and sequence.
+    """
+
+    host: BrokerId
+    number: int
+    version: tuple[int, int] = (0, 0)
+
+
 SubscriptionMessage = Subscribe | Unsubscribe | Flooded
-SyncMessage = TableSnapshot | HostState | HostVersions | Refresh
+SyncMessage = TableSnapshot | HostState | HostVersions | Refresh | Mark
 Message = SubscriptionMessage | SyncMessage | NotificationMessage
 
 
@@ -156,4 +174,20 @@ class Stored(msgspec.Struct, frozen=True):
     host: BrokerId
 
 
-Effect = Enqueue | Deliver | Stored
+class Lost(msgspec.Struct, frozen=True):
+    """Tell a client that its subscription has gone on to another broker."""
+
+    client: str
+    subscription: str
+
+
+class Marked(msgspec.Struct, frozen=True):
+    """Know that a mark has come over `link`; `is_known`: and all that stands before it."""
+
+    host: BrokerId
+    number: int
+    link: BrokerId
+    is_known: bool
+
+
+Effect = Enqueue | Deliver | Stored | Lost | Marked

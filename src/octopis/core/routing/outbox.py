@@ -9,6 +9,7 @@ from octopis.core.routing.messages import (
     Deliver,
     Effect,
     Enqueue,
+    Lost,
     Message,
     NotificationMessage,
     Reason,
@@ -27,6 +28,11 @@ class Counters:
     lost_on_down_links: int = 0
     lost_without_route: int = 0
     cases: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def unsent(self) -> int:
+        """How many copies could not be sent, as the way to where they were for is not there."""
+        return self.lost_on_down_links + self.lost_without_route
 
     def count_case(self, name: str) -> None:
         """Count a case of dynamic routing."""
@@ -120,13 +126,19 @@ class LocalClients:
         self._owners[subscription] = client
         self._subscriptions.setdefault(client, {})[subscription] = None
 
-    def release(self, subscription: str) -> None:
-        """Forget a subscription."""
+    def release(self, subscription: str) -> str:
+        """Forget a subscription, and return whose it was."""
         client = self._owners.pop(subscription)
         held = self._subscriptions[client]
         del held[subscription]
         if not held:
             del self._subscriptions[client]
+        return client
+
+    def lose(self, subscription: str) -> None:
+        """Forget a subscription that has moved to another broker, and have its client told."""
+        client = self.release(subscription)
+        self._outbox.add(Lost(client, subscription))
 
     def deliver(self, batch: Sequence[NotificationMessage], matches: list[list[str]]) -> None:
         """Deliver each notification once to every client with a matching subscription."""

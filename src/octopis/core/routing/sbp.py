@@ -66,6 +66,9 @@ class TwoStepBroadcast:
         self._heard: dict[BrokerId | None, dict[str, Entry]] = {LOCAL: {}}
         for neighbour in links:
             self._heard[neighbour] = {}
+        self._present: dict[BrokerId, set[str]] = {}
+        """What is in the parts so far of the snapshots that neighbours are sending."""
+
         self.unheard = unheard
 
     def subscribe(self, subscription: Subscription, now_ns: int) -> None:
@@ -84,18 +87,41 @@ class TwoStepBroadcast:
             self._take_back(sender, message.id, now_ns)
         else:
             assert isinstance(message, TableSnapshot), f"{message} is not of this protocol"
-            present = {each.subscription.id for each in message.subscriptions}
+            self._take_part(sender, message, now_ns)
+
+    def _take_part(self, sender: BrokerId, part: TableSnapshot, now_ns: int) -> None:
+        """Take in a part of a snapshot; after the last, what was in none is taken back."""
+        present = self._present.setdefault(sender, set())
+        present.update(each.subscription.id for each in part.subscriptions)
+        if part.last:
             for gone in [each for each in self._heard[sender] if each not in present]:
                 self._take_back(sender, gone, now_ns)
-            for each in message.subscriptions:
-                self._take_in(sender, each, now_ns)
+            del self._present[sender]
             self.unheard.discard(sender)
+        for each in part.subscriptions:
+            self._take_in(sender, each, now_ns)
 
     def link_up(self, neighbour: BrokerId, now_ns: int) -> None:
         """Tell a neighbour everything that it must know from here."""
+        self._present.pop(neighbour, None)  # what it had begun to tell ended with the link
         news = (self._news_for(neighbour, entry) for entry in self._table)
         snapshot = TableSnapshot(tuple(each for each in news if each is not None))
         self._outbox.send(neighbour, snapshot, Reason.SYNC, now_ns)
+
+    def ways(self, host: BrokerId, sender: BrokerId | None) -> list[BrokerId]:
+        """Return the links on which changes of `host` go on from here that came from `sender`."""
+        is_primary = host.cluster == self._broker.cluster
+        return [
+            link
+            for link, status in self._links.items()
+            if status.is_up and forwards(is_primary=is_primary, is_way_back=link == sender)
+        ]
+
+    version = (0, 0)
+
+    def knows(self, host: BrokerId, version: tuple[int, int]) -> bool:  # noqa: ARG002
+        """Whatever stood before a mark came before it: over this link, or in its snapshot."""
+        return True
 
     def _news_for(self, neighbour: BrokerId, entry: Entry | None) -> Subscribe | None:
         """Return what `neighbour` must be told of an entry, if anything."""

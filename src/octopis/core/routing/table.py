@@ -79,6 +79,14 @@ class RoutingTable:
         """Return for each notification the matching subscriptions of local clients."""
         return self._local_index.matches(batch)
 
+    def hosts(self, batch: Batch) -> list[set[BrokerId]]:
+        """Return for each notification the hosts of all matching subscriptions."""
+        entries = self._entries
+        found = zip(
+            self._local_index.matches(batch), self._remote_index.matches(batch), strict=True
+        )
+        return [{entries[each].host for each in (*local, *remote)} for local, remote in found]
+
     def destinations(self, batch: Batch) -> list[tuple[Any, ...]]:
         """Return for each notification the destinations with a matching entry of others."""
         return self._remote_index.destinations(batch)

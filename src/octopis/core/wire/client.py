@@ -25,6 +25,7 @@ from octopis.errors import ProtocolError
 _Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 _ARRAY_OF_2 = b"\x92"
 _REQUEST_BYTES = 8
+SETTLED_MS_MAX = 3_600_000
 
 
 class SubscribeRequest(msgspec.Struct, frozen=True):
@@ -48,6 +49,16 @@ class UnsubscribeRequest(msgspec.Struct, frozen=True):
     id: str
 
 
+class SettledRequest(msgspec.Struct, frozen=True):
+    """A wish to hear when every living broker knows all subscriptions made before.
+
+    The answer is a refusal (NotSettled) where that takes more than `limit_ms`.
+    """
+
+    request: _Count
+    limit_ms: Annotated[int, Meta(ge=0, le=SETTLED_MS_MAX)]
+
+
 class PublishRequest(msgspec.Struct, frozen=True):
     """Notifications to publish, still encoded: an array as `decode_checked` reads it."""
 
@@ -62,10 +73,16 @@ class Consumed(msgspec.Struct, frozen=True):
 
 
 class AnswerItem(msgspec.Struct, frozen=True, array_like=True):
-    """How a request went."""
+    """How a request went.
+
+    Of publications, `unsent` copies could not go where they were for, as links are down; and the
+    broker has not heard of `unheard` neighbours since it has started, and may lack subscriptions.
+    """
 
     request: int
     refusal: Refusal | None = None
+    unsent: int = 0
+    unheard: int = 0
 
 
 class Delivery(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -81,23 +98,38 @@ class GapNotice(msgspec.Struct, frozen=True):
     dropped: int
 
 
+class LostNotice(msgspec.Struct, frozen=True):
+    """The subscription with this number is another connection's now; no more comes of it."""
+
+    number: int
+    reason: str
+
+
 ClientControl = Ping | Pong | Goodbye | StatusRequest
-FromClient = SubscribeRequest | UnsubscribeRequest | PublishRequest | Consumed | ClientControl
-ToClient = list[AnswerItem] | list[Delivery] | GapNotice | Ping | Pong | Goodbye | Status
+Change = SubscribeRequest | UnsubscribeRequest | SettledRequest
+"""What a broker does in the order of a client's wishes."""
+
+FromClient = Change | PublishRequest | Consumed | ClientControl
+ToClient = (
+    list[AnswerItem] | list[Delivery] | GapNotice | LostNotice | Ping | Pong | Goodbye | Status
+)
 
 _subscribe = BodyDecoder[SubscribeRequest](SubscribeRequest, "a subscribe request")
 _unsubscribe = BodyDecoder[UnsubscribeRequest](UnsubscribeRequest, "an unsubscribe request")
+_settled = BodyDecoder[SettledRequest](SettledRequest, "a settled request")
 _consumed = BodyDecoder[Consumed](Consumed, "a count of deliveries")
 _answers = BodyDecoder[list[AnswerItem]](list[AnswerItem], "an answer")
 _deliveries = BodyDecoder[list[Delivery]](list[Delivery], "a batch of deliveries")
 _gap = BodyDecoder[GapNotice](GapNotice, "a gap notice")
+_lost = BodyDecoder[LostNotice](LostNotice, "a notice of a lost subscription")
 
 
-def encode_request(request: SubscribeRequest | UnsubscribeRequest | Consumed) -> bytes:
+def encode_request(request: Change | Consumed) -> bytes:
     """Return the frame of a client's request."""
     kinds = {
         SubscribeRequest: FrameKind.SUBSCRIBE,
         UnsubscribeRequest: FrameKind.UNSUBSCRIBE,
+        SettledRequest: FrameKind.SETTLED,
         Consumed: FrameKind.CONSUMED,
     }
     return encode_frame(kinds[type(request)], encode(request))
@@ -126,6 +158,11 @@ def encode_gap(dropped: int) -> bytes:
     return encode_frame(FrameKind.GAP, encode(GapNotice(dropped)))
 
 
+def encode_lost(number: int, reason: str) -> bytes:
+    """Return the frame that tells of a lost subscription."""
+    return encode_frame(FrameKind.LOST, encode(LostNotice(number, reason)))
+
+
 def decode_from_client(frame: Frame) -> FromClient:
     """Return what a client asks for, or raise ProtocolError."""
     kind, body = frame
@@ -139,6 +176,8 @@ def decode_from_client(frame: Frame) -> FromClient:
         return _subscribe.decode(body)
     if kind == FrameKind.UNSUBSCRIBE:
         return _unsubscribe.decode(body)
+    if kind == FrameKind.SETTLED:
+        return _settled.decode(body)
     control = decode_control(frame)
     if not isinstance(control, ClientControl):
         raise ProtocolError(f"a client does not send frames of kind {kind}")
@@ -154,6 +193,8 @@ def decode_to_client(frame: Frame) -> ToClient:
         return _answers.decode(body)
     if kind == FrameKind.GAP:
         return _gap.decode(body)
+    if kind == FrameKind.LOST:
+        return _lost.decode(body)
     control = decode_control(frame)
     if not isinstance(control, Ping | Pong | Goodbye | Status):
         raise ProtocolError(f"a broker does not send frames of kind {kind} to a client")

@@ -4,14 +4,18 @@ Signs of life, backpressure notices, goodbyes and status are small frames. What 
 arrives at the client as the same class.
 """
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from octopis import errors
 from octopis.core.model import BrokerId
 from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, encode_frame
 from octopis.errors import OctopisError, OperationFailed, restored
+
+Incarnation = Annotated[str, Meta(min_length=1, max_length=64)]
+"""One life of a broker: a random text that it takes when it starts."""
 
 _Fact = str | int | float | bool | None
 
@@ -54,12 +58,19 @@ class Goodbye(msgspec.Struct, frozen=True):
 class Notice(msgspec.Struct, frozen=True):
     """A broker's queues are past their high-water mark (`holds`), or no longer so.
 
-    `number` rises with every notice of that broker, so that old news never replaces newer.
+    `changes` says the same of the changes of tables that wait there. `stuck` are the neighbours
+    to which its full queues lead, and the broker itself where they are those of own clients.
+
+    `number` rises with every notice of that broker since it has started as `incarnation`, so that
+    old news never replaces newer.
     """
 
     broker: BrokerId
-    number: int
+    incarnation: Incarnation
+    number: Annotated[int, Meta(ge=0, le=2**62)]
     holds: bool
+    changes: bool = False
+    stuck: tuple[BrokerId, ...] = ()
 
 
 class StatusRequest(msgspec.Struct, frozen=True):

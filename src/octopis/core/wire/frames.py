@@ -41,6 +41,9 @@ class FrameKind(IntEnum):
     NOTIFICATIONS = 19
     NOTIFICATIONS_WITH_TARGETS = 20
     NOTICE = 21
+    INQUIRY = 22
+    CONFIRMED = 23
+    REPORT = 24
 
     SUBSCRIBE = 32
     UNSUBSCRIBE = 33
@@ -49,6 +52,8 @@ class FrameKind(IntEnum):
     ANSWERS = 36
     DELIVER = 37
     GAP = 38
+    SETTLED = 39
+    LOST = 40
 
     STATUS_REQUEST = 48
     STATUS = 49
@@ -105,6 +110,11 @@ class FrameDecoder:
             if not 0 < length <= self.frame_max:
                 raise self._fault(length)
         return frames
+
+    def clear(self) -> None:
+        """Forget what has arrived of an unfinished frame: nothing more will come."""
+        self._rest = bytearray()
+        self._wanted = _SHORTEST
 
     def _fault(self, length: int) -> ProtocolError:
         if not length:

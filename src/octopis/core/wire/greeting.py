@@ -4,6 +4,9 @@ Whoever connects says hello. A broker answers a broker with a hello of its own, 
 welcome, and anybody else with a refusal before it closes the connection.
 """
 
+import secrets
+from hashlib import blake2b
+
 import msgspec
 
 from octopis.core.model import BrokerId
@@ -17,6 +20,7 @@ HELLO_MAX = 4_096
 """A frame before the hello is at most so long, so that strangers cost no memory."""
 
 CLIENT_ID_MAX = 128
+SECRET_MAX = 256
 
 
 class BrokerHello(msgspec.Struct, frozen=True, tag_field="role", tag="broker"):
@@ -33,12 +37,16 @@ class BrokerHello(msgspec.Struct, frozen=True, tag_field="role", tag="broker"):
 class ClientHello(msgspec.Struct, frozen=True, tag_field="role", tag="client"):
     """A client, and how many deliveries it takes that it has not consumed.
 
-    `backlog` of those it has already, from an earlier connection.
+    `backlog` of those it has already, from an earlier connection. Its `secret` is what makes it
+    the same client on the next connection, here or at another broker: without it, its name and
+    its subscriptions are another's. An `observer` only asks for the status, and is not in it.
     """
 
     client: str
     window: int
     backlog: int = 0
+    secret: str = ""
+    observer: bool = False
     magic: str = MAGIC
     version: int = VERSION
 
@@ -60,6 +68,15 @@ class Welcome(msgspec.Struct, frozen=True):
 class _Opening(msgspec.Struct):
     magic: str
     version: int
+
+
+def owner_of(secret: str) -> str:
+    """Return what brokers know a secret by: from it nobody finds the secret.
+
+    Whoever has none gets a new one: nobody can be the same client later.
+    """
+    known_by = secret.encode() or secrets.token_bytes(16)
+    return blake2b(known_by, digest_size=16, person=b"octopis-owner").hexdigest()
 
 
 _opening = BodyDecoder[_Opening](_Opening, "the hello")
@@ -98,11 +115,13 @@ def decode_hello(frame: Frame) -> Hello:
     if isinstance(hello, ClientHello) and not (
         1 <= len(hello.client) <= CLIENT_ID_MAX
         and hello.client.isprintable()
+        and len(hello.secret) <= SECRET_MAX
         and hello.window > 0
         and hello.backlog >= 0
     ):
         raise ProtocolError(
-            f"a client needs a printable name of 1 to {CLIENT_ID_MAX} characters and a window"
+            f"a client needs a printable name of 1 to {CLIENT_ID_MAX} characters and a window; "
+            f"its secret has at most {SECRET_MAX}"
         )
     return hello
 

@@ -16,11 +16,14 @@ from octopis.core.routing.messages import HostState, Message, NotificationMessag
 from octopis.core.topology import SCOT
 from octopis.core.wire.control import Goodbye, Notice, Ping, Pong, decode_control
 from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, encode_items
+from octopis.core.wire.inquiries import Asking, decode_asking
 from octopis.core.wire.published import Published, PublishedBody, decode_published, make_published
 from octopis.core.wire.subscriptions import (
+    PART_MAX,
     Assembler,
     decode_bits,
     decode_changes,
+    decode_snapshot,
     encode_bits,
     encode_change,
     encode_host_state,
@@ -80,7 +83,7 @@ def decode_with_targets(body: bytes | memoryview) -> list[NotificationMessage]:
 Encoded = tuple[FrameKind, bytes]
 """A message as it waits in a queue: an item of a frame, or (a table) all its frames."""
 
-LinkControl = Ping | Pong | Goodbye | Notice
+LinkControl = Ping | Pong | Goodbye | Notice | Asking
 
 _WHOLE_FRAMES = (FrameKind.SNAPSHOT, FrameKind.HOST_STATE)
 """Kinds of messages that are encoded as all their frames, not as items of one."""
@@ -91,7 +94,7 @@ def encode_message(message: Message) -> Encoded:
     if isinstance(message, NotificationMessage):
         return encode_notification(message)
     if isinstance(message, TableSnapshot):
-        return FrameKind.SNAPSHOT, b"".join(encode_snapshot(message))
+        return FrameKind.SNAPSHOT, encode_snapshot(message)
     if isinstance(message, HostState):
         return FrameKind.HOST_STATE, b"".join(encode_host_state(message))
     return FrameKind.CHANGES, encode_change(message)
@@ -104,6 +107,9 @@ def frames_of(messages: list[Encoded]) -> list[bytes]:
         items = [item for _, item in run]
         if kind in _WHOLE_FRAMES:
             frames += items
+        elif kind == FrameKind.CHANGES:
+            for start in range(0, len(items), PART_MAX):
+                frames.append(encode_items(kind, items[start : start + PART_MAX]))
         else:
             frames.append(encode_items(kind, items))
     return frames
@@ -125,12 +131,11 @@ class LinkDecoder:
         if kind == FrameKind.CHANGES:
             return decode_changes(body)
         if kind == FrameKind.SNAPSHOT:
-            snapshot = self._assembler.snapshot(body)
-            return [] if snapshot is None else [snapshot]
+            return [decode_snapshot(body)]
         if kind == FrameKind.HOST_STATE:
             state = self._assembler.host_state(body)
             return [] if state is None else [state]
-        control = decode_control(frame)
+        control = decode_asking(frame) or decode_control(frame)
         if not isinstance(control, LinkControl):
             raise ProtocolError(f"a frame of kind {kind} does not belong on a link")
         return control

@@ -87,6 +87,25 @@ def decode_published(body: bytes | memoryview) -> list[Published]:
     return list(map(make_published, bodies, map(bytes, raws)))
 
 
+PUBLISH_MAX = 4_096
+"""How many notifications one request may publish: they are read in one go."""
+
+_ARRAY_16, _ARRAY_32 = 0xDC, 0xDD
+
+
+def count_notifications(body: bytes | memoryview) -> int:
+    """Return how many notifications an array announces, without reading them.
+
+    What is no array has none: reading it will say so.
+    """
+    first = body[0] if len(body) else 0
+    if first == _ARRAY_32:
+        return int.from_bytes(body[1:5], "big")
+    if first == _ARRAY_16:
+        return int.from_bytes(body[1:3], "big")
+    return first & 0x0F if first & 0xF0 == 0x90 else 0  # msgpack's "fixarray"
+
+
 def decode_checked(
     body: bytes | memoryview, publisher: str, bytes_max: int = FRAME_MAX // 2
 ) -> list[Published]:

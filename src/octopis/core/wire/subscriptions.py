@@ -4,9 +4,10 @@ Tables that are larger than a frame are cut into parts, which the other side put
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId, ClusterBitVector
@@ -14,6 +15,7 @@ from octopis.core.routing.messages import (
     Flooded,
     HostState,
     HostVersions,
+    Mark,
     Message,
     Refresh,
     Subscribe,
@@ -24,14 +26,25 @@ from octopis.core.routing.messages import (
 from octopis.core.wire.frames import BodyDecoder, FrameKind, encode, encode_frame
 from octopis.errors import InvalidFilter, ProtocolError
 
-PART_BYTES = 256 * 1024
-"""A part of a table is at least so long, unless it is the last; so no part fills a frame."""
+PART_MAX = 64
+"""So many subscriptions at most are told in one frame: nobody else waits while they are read."""
+
+_TAKEN_MAX = 4 * PART_MAX
+
+
+_Number = Annotated[int, Meta(ge=0, le=2**62)]
+"""What counts moves, generations and changes: room for all that can happen, and to add one."""
+
+
+TABLE_MAX = 1_000_000
+"""How many subscriptions a neighbour may tell of before it comes to an end."""
 
 
 class _Subscription(msgspec.Struct, frozen=True, array_like=True):
-    id: str
+    id: Annotated[str, Meta(min_length=1, max_length=255)]
     filter: str
-    epoch: int
+    epoch: _Number
+    owner: Annotated[str, Meta(max_length=64)] = ""
 
 
 class _Subscribe(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -46,38 +59,47 @@ class _Unsubscribe(msgspec.Struct, frozen=True, array_like=True, tag=2):
 
 class _Flooded(msgspec.Struct, frozen=True, array_like=True, tag=3):
     host: BrokerId
-    generation: int
-    sequence: int
+    generation: _Number
+    sequence: _Number
     added: _Subscription | None
     removed: str | None
 
 
 class _Hello(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    known: list[tuple[BrokerId, int, int, int]]
+    known: list[tuple[BrokerId, _Number, _Number, _Number]]
 
 
 class _Refresh(msgspec.Struct, frozen=True, array_like=True, tag=5):
     host: BrokerId
-    generation: int
+    generation: _Number
+
+
+class _Mark(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    host: BrokerId
+    number: _Number
+    generation: _Number
+    sequence: _Number
 
 
 class _SnapshotPart(msgspec.Struct, frozen=True, array_like=True):
     last: bool
-    subscriptions: list[_Subscribe]
+    subscriptions: Annotated[list[_Subscribe], Meta(max_length=_TAKEN_MAX)]
 
 
 class _HostStatePart(msgspec.Struct, frozen=True, array_like=True):
     last: bool
     host: BrokerId
-    generation: int
-    sequence: int
-    subscriptions: list[_Subscription]
+    generation: _Number
+    sequence: _Number
+    subscriptions: Annotated[list[_Subscription], Meta(max_length=_TAKEN_MAX)]
 
 
 _Item = TypeVar("_Item")
-_Change = _Subscribe | _Unsubscribe | _Flooded | _Hello | _Refresh
+_Change = _Subscribe | _Unsubscribe | _Flooded | _Hello | _Refresh | _Mark
 
-_changes = BodyDecoder[list[_Change]](list[_Change], "a change of subscriptions")
+_changes = BodyDecoder[list[_Change]](
+    Annotated[list[_Change], Meta(max_length=_TAKEN_MAX)], "a change of subscriptions"
+)
 _snapshot_part = BodyDecoder[_SnapshotPart](_SnapshotPart, "a part of a snapshot")
 _host_state_part = BodyDecoder[_HostStatePart](_HostStatePart, "a part of a host's state")
 
@@ -93,7 +115,7 @@ def decode_bits(data: bytes) -> int:
 
 
 def encode_change(message: Message) -> bytes:
-    """Return a Subscribe, Unsubscribe, Flooded, HostVersions or Refresh as an item of CHANGES."""
+    """Return a Subscribe, Unsubscribe, Flooded, ... or Mark as an item of CHANGES."""
     match message:
         case Subscribe():
             return encode(_subscribe_out(message))
@@ -108,15 +130,20 @@ def encode_change(message: Message) -> bytes:
             return encode(_Hello([(host, *state) for host, state in message.known.items()]))
         case Refresh():
             return encode(_Refresh(message.host, message.generation))
+        case Mark():
+            return encode(_Mark(message.host, message.number, *message.version))
     raise AssertionError(f"{type(message).__name__} is no change of subscriptions")
 
 
-def encode_snapshot(message: TableSnapshot) -> list[bytes]:
-    """Return the frames of a TableSnapshot."""
-    parts = _parts([_subscribe_out(each) for each in message.subscriptions])
-    return [
-        encode_frame(FrameKind.SNAPSHOT, encode(_SnapshotPart(last, part))) for last, part in parts
-    ]
+def snapshot_parts(message: TableSnapshot) -> list[TableSnapshot]:
+    """Return a snapshot in parts that are short enough for a frame."""
+    return [TableSnapshot(tuple(part), last) for last, part in _parts(message.subscriptions)]
+
+
+def encode_snapshot(message: TableSnapshot) -> bytes:
+    """Return the frame of a part of a TableSnapshot."""
+    part = [_subscribe_out(each) for each in message.subscriptions]
+    return encode_frame(FrameKind.SNAPSHOT, encode(_SnapshotPart(message.last, part)))
 
 
 def encode_host_state(message: HostState) -> list[bytes]:
@@ -134,25 +161,23 @@ def decode_changes(body: bytes | memoryview) -> list[Message]:
     return [_change_in(each) for each in _changes.decode(body)]
 
 
+def decode_snapshot(body: bytes | memoryview) -> TableSnapshot:
+    """Return a part of a TableSnapshot, or raise ProtocolError."""
+    part = _snapshot_part.decode(body)
+    return TableSnapshot(tuple(map(_subscribe_in, part.subscriptions)), part.last)
+
+
 class Assembler:
-    """Puts the parts of a table together. Parts of one table follow each other on a link."""
+    """Puts the parts of a host's state together. They follow each other on a link."""
 
     def __init__(self) -> None:
-        self._subscribes: list[Subscribe] = []
         self._subscriptions: list[Subscription] = []
-
-    def snapshot(self, body: bytes | memoryview) -> TableSnapshot | None:
-        """Take a part in, and return the TableSnapshot when it was the last."""
-        part = _snapshot_part.decode(body)
-        self._subscribes += map(_subscribe_in, part.subscriptions)
-        if not part.last:
-            return None
-        whole, self._subscribes = tuple(self._subscribes), []
-        return TableSnapshot(whole)
 
     def host_state(self, body: bytes | memoryview) -> HostState | None:
         """Take a part in, and return the HostState when it was the last."""
         part = _host_state_part.decode(body)
+        if len(self._subscriptions) + len(part.subscriptions) > TABLE_MAX:
+            raise ProtocolError(f"a host has at most {TABLE_MAX:,} subscriptions")
         self._subscriptions += map(_in, part.subscriptions)
         if not part.last:
             return None
@@ -161,20 +186,16 @@ class Assembler:
 
 
 def _parts(items: Sequence[_Item]) -> Iterator[tuple[bool, list[_Item]]]:
-    """Yield the items in parts of about PART_BYTES, each with whether it is the last."""
-    part: list[_Item] = []
-    size = 0
-    for item in items:
-        if size >= PART_BYTES:
-            yield False, part
-            part, size = [], 0
-        part.append(item)
-        size += len(encode(item))
-    yield True, part
+    """Yield the items in parts of PART_MAX, each with whether it is the last; at least one."""
+    for start in range(0, max(1, len(items)), PART_MAX):
+        end = start + PART_MAX
+        yield end >= len(items), list(items[start:end])
 
 
 def _out(subscription: Subscription) -> _Subscription:
-    return _Subscription(subscription.id, str(subscription.filter), subscription.epoch)
+    return _Subscription(
+        subscription.id, str(subscription.filter), subscription.epoch, subscription.owner
+    )
 
 
 def _in(subscription: _Subscription) -> Subscription:
@@ -184,7 +205,7 @@ def _in(subscription: _Subscription) -> Subscription:
         raise ProtocolError(
             f"the filter of subscription {subscription.id!r} cannot be read: {failure}"
         ) from failure
-    return Subscription(subscription.id, filter_, subscription.epoch)
+    return Subscription(subscription.id, filter_, subscription.epoch, subscription.owner)
 
 
 def _subscribe_out(message: Subscribe) -> _Subscribe:
@@ -210,3 +231,5 @@ def _change_in(change: _Change) -> Message:
             return HostVersions({host: (gen, seq, crc) for host, gen, seq, crc in change.known})
         case _Refresh():
             return Refresh(change.host, change.generation)
+        case _Mark():
+            return Mark(change.host, change.number, (change.generation, change.sequence))

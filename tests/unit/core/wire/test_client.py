@@ -72,7 +72,7 @@ def test_answers_and_gaps_and_status():
         Frame(FrameKind.NOTIFICATIONS, b"\x90"),
         Frame(200, b""),
         frame_of(encode_control(Status(1, {}))),
-        frame_of(encode_control(Notice(("a", 0), 1, holds=True))),
+        frame_of(encode_control(Notice(("a", 0), "one", 1, holds=True))),
     ],
 )
 def test_client_may_not_speak_like_a_broker(frame: Frame):

@@ -21,7 +21,7 @@ EXAMPLES = [
     Ping(),
     Pong(),
     Goodbye("done"),
-    Notice(BrokerId("a", 1), 5, holds=True),
+    Notice(BrokerId("a", 1), "one", 5, holds=True),
     StatusRequest(3),
     Status(3, {"links": {"b,0": {"up": True, "queue_length": 3}}}),
 ]

@@ -53,7 +53,9 @@ def test_neighbours_of_one_kind_share_a_frame_and_order_is_kept():
     assert [message for frame in frames for message in decoder.decode(frame)] == MESSAGES
 
 
-@pytest.mark.parametrize("control", [Ping(), Pong(), Goodbye("done"), Notice(HOST, 3, holds=False)])
+@pytest.mark.parametrize(
+    "control", [Ping(), Pong(), Goodbye("done"), Notice(HOST, "one", 3, holds=False)]
+)
 def test_control_messages_come_one_by_one(control):
     (frame,) = FrameDecoder().receive_data(encode_control(control))
     assert LinkDecoder().decode(frame) == control

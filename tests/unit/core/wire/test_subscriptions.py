@@ -13,16 +13,19 @@ from octopis.core.routing.messages import (
     TableSnapshot,
     Unsubscribe,
 )
-from octopis.core.wire.frames import FRAME_MAX, FrameDecoder, FrameKind, encode, encode_items
+from octopis.core.wire import subscriptions
+from octopis.core.wire.frames import FrameDecoder, FrameKind, encode, encode_items
 from octopis.core.wire.subscriptions import (
-    PART_BYTES,
+    PART_MAX,
     Assembler,
     decode_bits,
     decode_changes,
+    decode_snapshot,
     encode_bits,
     encode_change,
     encode_host_state,
     encode_snapshot,
+    snapshot_parts,
 )
 from octopis.errors import ProtocolError
 
@@ -67,11 +70,12 @@ def test_filter_that_cannot_be_read_is_a_protocol_error_that_names_the_subscript
 
 
 def test_empty_tables_cross_in_one_part():
-    (snapshot,) = encode_snapshot(TableSnapshot(()))
+    (part,) = snapshot_parts(TableSnapshot(()))
+    snapshot = encode_snapshot(part)
     (state,) = encode_host_state(HostState(HOST, 1, 2, ()))
     first, second = FrameDecoder().receive_data(snapshot + state)
     assembler = Assembler()
-    assert assembler.snapshot(first.body) == TableSnapshot(())
+    assert decode_snapshot(first.body) == TableSnapshot(())
     assert assembler.host_state(second.body) == HostState(HOST, 1, 2, ())
 
 
@@ -82,16 +86,40 @@ def test_large_tables_are_cut_into_parts_and_put_together():
     )
     snapshot = TableSnapshot(tuple(Subscribe(each, ClusterBitVector(1), HOST) for each in many))
     state = HostState(HOST, 1, 2, many)
-    frames = encode_snapshot(snapshot) + encode_host_state(state)
-    assert len(frames) > 4
-    assert max(map(len, frames)) < 2 * PART_BYTES < FRAME_MAX
+    frames = [encode_snapshot(part) for part in snapshot_parts(snapshot)]
+    frames += encode_host_state(state)
+    assert len(frames) == 2 * -(-20_000 // PART_MAX)
     assembler = Assembler()
-    found = []
+    parts, states = [], []
     for frame in FrameDecoder().receive_data(b"".join(frames)):
-        take = assembler.snapshot if frame.kind == FrameKind.SNAPSHOT else assembler.host_state
-        found.append(take(frame.body))
-    assert [each for each in found if each is not None] == [snapshot, state]
-    assert found[-1] == state
+        if frame.kind == FrameKind.SNAPSHOT:
+            parts.append(decode_snapshot(frame.body))
+        else:
+            states.append(assembler.host_state(frame.body))
+    assert sum((part.subscriptions for part in parts), ()) == snapshot.subscriptions
+    assert [part.last for part in parts] == [False] * (len(parts) - 1) + [True]
+    assert states == [None] * (len(states) - 1) + [state]
+
+
+def test_parts_without_an_end_are_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(subscriptions, "TABLE_MAX", 100)
+    state = HostState(HOST, 1, 2, (ONE,) * 101)
+    assembler = Assembler()
+    first, second = FrameDecoder().receive_data(b"".join(encode_host_state(state)))
+    assembler.host_state(first.body)
+    with pytest.raises(ProtocolError, match="a host has at most 100 subscriptions"):
+        assembler.host_state(second.body)
+
+
+@pytest.mark.parametrize("number", [-1, 2**62 + 1])
+def test_numbers_that_cannot_be_are_refused(number: int):
+    for body in (
+        encode([[1, ["me/1", "price > 1", number], b"\x01", ["b", 2]]]),
+        encode([[3, ["b", 2], number, 1, None, "x"]]),
+        encode([[3, ["b", 2], 1, number, None, "x"]]),
+    ):
+        with pytest.raises(ProtocolError):
+            decode_changes(body)
 
 
 def test_a_notification_is_no_change():

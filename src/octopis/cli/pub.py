@@ -1,10 +1,6 @@
-"""`octopis pub` and `octopis sub`: publish and subscribe from the shell.
-
-What `sub` prints are the JSON lines that `pub --file` reads (see notifications.py).
-"""
+"""`octopis pub`: publish from the shell, also the JSON lines that `octopis sub` prints."""
 
 import asyncio
-import signal
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -15,23 +11,19 @@ import typer
 import uvloop
 
 from octopis.cli import output
-from octopis.cli.filter import DialectOption
-from octopis.cli.notifications import format_line, line_batches, parse_attributes, parse_line
-from octopis.cli.options import StateOption, default_url
+from octopis.cli.notifications import line_batches, parse_attributes, parse_line
+from octopis.cli.options import StateOption, address_first
 from octopis.client.client import Client
 from octopis.client.publishing import Publication
-from octopis.client.streams import Gap, Notifications
-from octopis.core.filters import Filter, parse_filter
 from octopis.core.model import Value
 from octopis.errors import ConnectionFailed, InvalidConfiguration, InvalidNotification, OctopisError
 
-_SCHEME = "octopis://"
 _PROGRESS_S = 0.5
 _AT_ONCE = 5_000
 """Notifications of one batch, so that progress is seen."""
 
 
-def pub(
+def pub(  # noqa: PLR0913, PLR0917 - each is an option of the command
     words: Annotated[
         list[str] | None,
         typer.Argument(
@@ -48,11 +40,16 @@ def pub(
         float | None, typer.Option(min=1e-3, help="So many per second; as fast as it goes.")
     ] = None,
     payload: Annotated[str, typer.Option(help="Text that goes along, as UTF-8.")] = "",
+    wait: Annotated[
+        bool,
+        typer.Option(
+            "--wait", help="Publish when every broker knows all subscriptions made before."
+        ),
+    ] = False,
     state: StateOption = None,
 ) -> None:
     """Publish a notification, or many from JSON lines; say how many were accepted."""
-    given = list(words or [])
-    url = given.pop(0) if given and given[0].startswith(_SCHEME) else default_url(state)
+    url, given = address_first(words or [], state)
     if bool(given) == (file is not None):
         raise InvalidConfiguration(
             "say what to publish: attributes such as symbol=IBM price=12.5, or --file"
@@ -64,7 +61,7 @@ def pub(
         source = _lines(file, payload.encode())
     publisher = _Publisher(rate)
     try:
-        uvloop.run(publisher.run(url, source))
+        uvloop.run(publisher.run(url, source, wait=wait))
     except (ConnectionFailed, InvalidNotification):
         # Of the batch that failed, nobody has counted what was accepted.
         sys.stderr.write(f"octopis: accepted: at least {_counted(publisher.accepted)}\n")
@@ -84,8 +81,10 @@ class _Publisher:
         self._due_s = 0.0
         self._shown_at = time.monotonic()
 
-    async def run(self, url: str, source: AsyncIterator[_Batch]) -> None:
+    async def run(self, url: str, source: AsyncIterator[_Batch], *, wait: bool) -> None:
         async with Client(url, reconnect_s=5.0) as client:
+            if wait:
+                await client.settled()
             self._due_s = time.time()
             async for batch, fault in source:
                 waiting = batch
@@ -141,59 +140,3 @@ async def _lines(path: Path, payload: bytes) -> AsyncIterator[_Batch]:
                 return
             batch.append((attributes, own or payload))
         yield batch, None
-
-
-def sub(
-    words: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="[URL] FILTER...",
-            help="The broker (that of the latest overlay here), and what to subscribe to: "
-            "\"price > 50 AND symbol = 'IBM'\"; several filters mean any of them.",
-        ),
-    ],
-    count: Annotated[
-        int | None, typer.Option(min=1, help="Stop after so many notifications.")
-    ] = None,
-    dialect: DialectOption = "sql",
-    state: StateOption = None,
-) -> None:
-    """Subscribe, and print one line of JSON for each notification, until Ctrl-C."""
-    texts = list(words)
-    url = texts.pop(0) if texts[0].startswith(_SCHEME) else default_url(state)
-    if not texts:
-        raise InvalidConfiguration("say what to subscribe to, such as \"symbol = 'IBM'\"")
-    try:
-        uvloop.run(_print(url, [parse_filter(text, dialect) for text in texts], count))
-    except BrokenPipeError:
-        output.be_quiet()
-
-
-async def _print(url: str, filters: list[Filter], count: int | None) -> None:
-    loop, printing = asyncio.get_running_loop(), asyncio.current_task()
-    assert printing is not None
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, printing.cancel)
-    try:
-        async with Client(url) as client:
-            stream = client.subscribe(*filters, on_gap=_report)
-            async with stream as notifications:
-                sys.stderr.write(f"octopis: subscribed at {client.broker}\n")
-                await _print_all(notifications, count)
-    except asyncio.CancelledError:
-        sys.stderr.write("octopis: stopped\n")
-
-
-async def _print_all(notifications: Notifications, left: int | None) -> None:
-    async for batch in notifications.batches():
-        shown = batch[:left]
-        sys.stdout.write("".join(map(format_line, shown)))
-        sys.stdout.flush()
-        if left is not None:
-            left -= len(shown)
-            if not left:
-                break
-
-
-def _report(gap: Gap) -> None:
-    sys.stderr.write(f"octopis: notifications may be missing here: {gap.reason}\n")

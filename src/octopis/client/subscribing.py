@@ -1,0 +1,88 @@
+"""A client's requests to subscribe and unsubscribe, with the number of its moves.
+
+A client that connects to another broker moves its subscriptions there. Each move has a number, so
+that old news never replaces newer; where the broker knows of a later one (of this client, which has
+forgotten it), the client takes the number after that.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from octopis.client.connection import ClientConnection
+from octopis.client.streams import Notifications
+from octopis.core.wire.client import SubscribeRequest, UnsubscribeRequest, encode_request
+from octopis.errors import ConnectionLost, InvalidSubscription, OctopisError
+
+if TYPE_CHECKING:
+    from octopis.core.filters import Filter
+
+_REQUESTS_AT_ONCE = 1_000
+
+
+class Subscribing:
+    """Subscribes streams, over whatever connection there is."""
+
+    def __init__(self) -> None:
+        self._moves = 0
+
+    def moved(self) -> None:
+        """Note that the client goes to another broker, or comes back to the same."""
+        self._moves += 1
+
+    async def subscribe(self, stream: Notifications, connection: ClientConnection) -> None:
+        """Subscribe a stream's filters, or raise why one of them was refused."""
+        names = list(stream.names.items())
+        for start in range(0, len(names), _REQUESTS_AT_ONCE):
+            part = names[start : start + _REQUESTS_AT_ONCE]
+            refused = await self._ask_for(part, stream, connection)
+            if refused:  # this client had them before, elsewhere: here it is now
+                last = max(refusal.epoch or 0 for refusal in refused.values())
+                self._moves = max(self._moves, last) + 1
+                for refusal in (await self._ask_for(list(refused), stream, connection)).values():
+                    raise refusal
+
+    async def resubscribe(self, stream: Notifications, connection: ClientConnection) -> None:
+        """Subscribe a stream's filters anew; one that is refused this time ends its stream."""
+        try:
+            await self.subscribe(stream, connection)
+        except ConnectionLost:
+            raise
+        except OctopisError as failure:
+            stream.end(failure)
+
+    async def unsubscribe(self, stream: Notifications, connection: ClientConnection) -> None:
+        """Take a stream's filters back."""
+        answers = [connection.ask(_unsubscribe_frame(name)) for name in stream.names.values()]
+        # Refused is what was never accepted; lost is what ends with the connection anyway.
+        await asyncio.gather(*answers, return_exceptions=True)
+
+    async def _ask_for(
+        self, names: list[tuple[int, str]], stream: Notifications, connection: ClientConnection
+    ) -> dict[tuple[int, str], InvalidSubscription]:
+        """Subscribe; return what was refused because of a later move. Raises all other refusals."""
+        answers = [
+            connection.ask(_subscribe_frame(number, name, stream.subscriptions[name], self._moves))
+            for number, name in names
+        ]
+        refused = {}
+        for each, found in zip(
+            names, await asyncio.gather(*answers, return_exceptions=True), strict=True
+        ):
+            if isinstance(found, InvalidSubscription) and found.epoch is not None:
+                refused[each] = found
+            elif isinstance(found, BaseException):
+                raise found
+        return refused
+
+
+def _subscribe_frame(
+    number: int, name: str, filter_: "Filter", epoch: int
+) -> Callable[[int], bytes]:
+    return lambda request: encode_request(
+        SubscribeRequest(request, number, name, str(filter_), "sql", epoch)
+    )
+
+
+def _unsubscribe_frame(name: str) -> Callable[[int], bytes]:
+    return lambda request: encode_request(UnsubscribeRequest(request, name))
