@@ -4,6 +4,7 @@ Nothing else is imported before `main` runs, so that Ctrl-C ends the command in 
 the rest is being imported.
 """
 
+import signal
 import sys
 
 
@@ -14,7 +15,10 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.stderr.write("octopis: stopped\n")
         sys.exit(130)
-    run()
+    try:
+        run()
+    finally:  # Python's own end is no place for another Ctrl-C
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

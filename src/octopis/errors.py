@@ -26,6 +26,7 @@ OctopisError                      something went wrong; the message says what, w
     │   └── ConnectionLost        ... any more: what was under way may or may not have arrived
     ├── NotSettled                some brokers have not confirmed that they know all subscriptions
     ├── SparkUnavailable          no Spark can be had: no Java, no cluster there
+    ├── SparkDied                 Spark ended before its time: killed, or out of memory
     ├── SweepFailed               some runs of a sweep failed; the others are done
     ├── DeliveriesWrong           a trace does not hold what the ground truth asks for
     └── LawViolated               a simulated run did what no run may do: a fault in OctopiS
@@ -66,6 +67,20 @@ class OperationFailed(OctopisError):
 
 class SparkUnavailable(OperationFailed):
     """No Spark can be had on this machine or at this address."""
+
+
+class SparkDied(OperationFailed):
+    """Spark ended before its time. `memory` is what its Java was allowed to take."""
+
+    def __init__(
+        self, reason: str, memory: str, what_next: str = "start the command again"
+    ) -> None:
+        super().__init__(
+            f"Spark has died: {reason}; it had {memory}, and --conf spark.driver.memory=SIZE "
+            f"gives it another size; {what_next}"
+        )
+        self.reason = reason
+        self.memory = memory
 
 
 class SweepFailed(OperationFailed):

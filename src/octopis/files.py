@@ -4,8 +4,11 @@ What is written goes into a draft beside its target, which takes the target's na
 well; so whoever finds the target finds all of it. A process that is killed leaves at most a draft.
 """
 
+import errno
 import os
+import re
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
@@ -15,6 +18,45 @@ import msgspec
 
 from octopis.errors import InvalidConfiguration
 
+_ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/+(?P<rest>.*)")
+_REMOVE_S = 2.0
+
+
+def check_local(path: Path) -> None:
+    """Raise InvalidConfiguration for an address: a path takes s3://bucket for a folder `s3:`."""
+    address = _ADDRESS.fullmatch(str(path))
+    if address is None:
+        return
+    if address["scheme"] == "file":
+        raise InvalidConfiguration(f"write file:///{address['rest']} as /{address['rest']}")
+    raise InvalidConfiguration(
+        f"{address['scheme']}://{address['rest']} is an address: give a path on a disk, "
+        "here or shared by all machines"
+    )
+
+
+def check_new_folder(folder: Path) -> None:
+    """Raise InvalidConfiguration where `whole_folder` would, before any work is done."""
+    try:
+        check_local(folder)
+        nothing_in(folder)
+    except OSError as failure:
+        raise InvalidConfiguration(f"cannot write {folder}: {failure.strerror}") from failure
+    check_writable(folder.absolute().parent, folder)  # where its draft is made
+
+
+def check_writable(folder: Path, named: Path | None = None) -> None:
+    """Raise InvalidConfiguration where nothing can be written into a folder, there or not yet.
+
+    `named` is what the user said, if that is something else.
+    """
+    named = named or folder
+    check_local(named)
+    there = next((each for each in (folder, *folder.absolute().parents) if each.exists()), folder)
+    number = errno.EACCES if there.is_dir() else errno.ENOTDIR
+    if number == errno.ENOTDIR or not os.access(there, os.W_OK | os.X_OK):
+        raise InvalidConfiguration(f"cannot write {named}: {os.strerror(number)}")
+
 
 def empty_folder(folder: Path) -> Path:
     """Make a folder that grows while something runs, and return its absolute path.
@@ -22,6 +64,7 @@ def empty_folder(folder: Path) -> Path:
     Absolute, because Arrow takes a relative path with a colon in it for an address. Raises
     InvalidConfiguration where the folder holds something already, or cannot be written.
     """
+    check_local(folder)
     try:
         nothing_in(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -44,6 +87,7 @@ def whole_folder(target: Path, check: Callable[[Path], None] = nothing_in) -> It
     `check` raises InvalidConfiguration where what is there must stay; it is asked before and
     after. Whatever else goes wrong, `target` stays as it was, and nothing else is left behind.
     """
+    check_local(target)
     draft = _draft(target.absolute())  # the working folder, by its dot, has no name
     try:
         check(target)
@@ -55,6 +99,15 @@ def whole_folder(target: Path, check: Callable[[Path], None] = nothing_in) -> It
         check(target)  # minutes may have passed
         _take_place(target, draft)
     finally:
+        _remove(draft)
+
+
+def _remove(draft: Path) -> None:
+    """Remove a folder that somebody who is being stopped may still write into."""
+    until = time.monotonic() + _REMOVE_S
+    shutil.rmtree(draft, ignore_errors=True)
+    while draft.exists() and time.monotonic() < until:
+        time.sleep(0.05)
         shutil.rmtree(draft, ignore_errors=True)
 
 
@@ -74,6 +127,7 @@ def whole_file(target: Path) -> Iterator[Path]:
 
     Folders on the way are made. Whatever goes wrong, `target` stays as it was.
     """
+    check_local(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = _draft(target)
     try:

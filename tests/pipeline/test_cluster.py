@@ -17,21 +17,30 @@ ALGORITHMS = ("snr", "dnr", "bid")
 PROGRAM = """
 import json, sys
 import pyarrow as pa
+from octopis.cli import workload
 from octopis.cli.main import app
-from octopis.pipeline.spark.session import open_spark
 
 def tell(batches):
     import octopis
     for batch in batches:
         yield pa.RecordBatch.from_pydict({"file": [octopis.__file__], "python": [sys.executable]})
 
-with open_spark(sys.argv[1]) as spark:  # commands use the session that is there
-    app(["workload", "ingest", "quotes.csv", "--out", "q", "--json"], standalone_mode=False)
+ingest = workload.ingest
+
+def ingest_and_go_on(spark, paths, out):  # commands use the session that is there
+    report = ingest(spark, paths, out)
     app(["workload", "truth", "s", "--json"], standalone_mode=False)
     app(["sweep", "runs.toml", "--out", "runs", "--json"], standalone_mode=False)
     rows = spark.range(0, 4, 1, 4).mapInArrow(tell, "file string, python string").collect()
     print(json.dumps([row.asDict() for row in rows]))
+    print(json.dumps(spark.sparkContext.master))
+    return report
+
+workload.ingest = ingest_and_go_on
+words = ["workload", "ingest", "quotes.csv", "--out", "q", "--json", "--master", sys.argv[1]]
+app(words, standalone_mode=False)
 """
+"""The command starts the only session, and what else is tried goes on in it."""
 
 
 def values(text: str) -> list:
@@ -63,7 +72,8 @@ def test_ingest_truth_and_a_sweep_run_on_the_cluster_with_the_package_that_was_s
             timeout=300,
         )
     assert done.returncode == 0, done.stderr
-    ingested, truth, runs, told = values(done.stdout)
+    truth, runs, told, used, ingested = values(done.stdout)
+    assert used == master
     assert (ingested["read"], ingested["accepted"], ingested["quarantined"]) == (21, 20, 1)
     assert pq.read_table(tmp_path / "q" / "quotes.parquet").num_rows == 20
     assert {each["state"] for each in runs} == {"done"}

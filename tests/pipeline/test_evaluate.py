@@ -119,7 +119,7 @@ def test_finished_evaluation_only_reports_again_and_needs_no_spark(
 ):
     out, report = first
 
-    def no_spark(_master: str | None) -> None:
+    def no_spark(*_settings: object) -> None:
         pytest.fail("Spark is not needed")
 
     monkeypatch.setattr("octopis.cli.evaluate.open_spark", no_spark)

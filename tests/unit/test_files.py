@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -6,6 +7,9 @@ import pytest
 
 from octopis.errors import InvalidConfiguration
 from octopis.files import (
+    check_local,
+    check_new_folder,
+    check_writable,
     empty_folder,
     is_draft,
     pretty_json,
@@ -158,3 +162,58 @@ def test_folder_below_a_file_is_refused(tmp_path: Path):
 def test_name_that_is_too_long_is_refused(tmp_path: Path):
     folder = tmp_path / ("x" * 300)
     assert refusal(folder) == f"cannot write to {folder}: File name too long"
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/x", "hdfs:/x", "abfss://a@b/c", "dbfs:/x"])
+def test_addresses_are_no_paths(path: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.chdir(tmp_path)
+    said = f"^{path.partition(':')[0]}://.* is an address: give a path on a disk"
+    for use in (check_local, check_new_folder, check_writable, empty_folder):
+        with pytest.raises(InvalidConfiguration, match=said):
+            use(Path(path))
+    for write in (whole_folder, whole_file):
+        with pytest.raises(InvalidConfiguration, match=said), write(Path(path)):
+            pytest.fail("must not come here")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_address_of_a_file_is_written_as_a_path():
+    with pytest.raises(InvalidConfiguration, match=r"^write file:///tmp/x as /tmp/x$"):
+        check_local(Path("file:///tmp/x"))
+
+
+@pytest.mark.parametrize("path", ["a:b", "a", "/s3:/x", "x:/y", "./out:1/x"])
+def test_paths_with_colons_are_paths(path: str):
+    check_local(Path(path))
+
+
+def test_new_folder_is_checked_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    check_new_folder(tmp_path / "a" / "b")
+    (tmp_path / "file").touch()
+    for place, said in (("", "is not empty"), ("file", "is a file"), ("file/x", "Not a directory")):
+        with pytest.raises(InvalidConfiguration, match=said):
+            check_new_folder(tmp_path / place)
+    monkeypatch.setattr("os.access", lambda path, _mode: path != tmp_path)  # root may do all
+    for place in ("new", "new/x"):
+        with pytest.raises(InvalidConfiguration, match=f"cannot write .*{place}: Permission"):
+            check_new_folder(tmp_path / place)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_draft_goes_though_somebody_still_writes_into_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    rmtree, tries = shutil.rmtree, []
+
+    def remove(folder: Path, **options: bool) -> None:
+        rmtree(folder, **options)
+        tries.append(folder)
+        if len(tries) == 1:
+            folder.mkdir()  # by a task that is being stopped
+
+    monkeypatch.setattr("shutil.rmtree", remove)
+    with pytest.raises(KeyboardInterrupt), whole_folder(tmp_path / "out"):
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []

@@ -1,7 +1,7 @@
 """`octopis bench pipeline`: the data pipeline on Spark in local mode, two cores."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -61,15 +61,17 @@ class PipelineFigure:
     target: str = ""
 
 
-def run(scale: float, seed: int) -> Iterator[PipelineFigure]:
+def run(
+    scale: float, seed: int, settings: Mapping[str, str] | None = None
+) -> Iterator[PipelineFigure]:
     """Yield the figures one after the other, at a share of the full size."""
     with TemporaryDirectory(prefix="octopis-bench-") as parent:
         folder = Path(parent)
-        with open_spark(MASTER) as spark:
+        with open_spark(MASTER, settings) as spark:
             yield _ingest(spark, folder, scale, seed)
             yield from _truth(spark, folder, scale, seed)
             yield _metrics(spark, folder, scale, seed)
-        yield _sweep(folder, scale, seed)
+        yield _sweep(folder, scale, seed, settings)
 
 
 def _ingest(spark: SparkSession, folder: Path, scale: float, seed: int) -> PipelineFigure:
@@ -159,7 +161,9 @@ def _metrics(spark: SparkSession, folder: Path, scale: float, seed: int) -> Pipe
     return PipelineFigure("metrics", f"{count:,} deliveries", took_s, "s", "at most 60")
 
 
-def _sweep(folder: Path, scale: float, seed: int) -> PipelineFigure:
+def _sweep(
+    folder: Path, scale: float, seed: int, settings: Mapping[str, str] | None
+) -> PipelineFigure:
     plans = [
         ScenarioPlan(
             routing=RoutingOptions(Algorithm.SNR),
@@ -176,7 +180,7 @@ def _sweep(folder: Path, scale: float, seed: int) -> PipelineFigure:
     table = RunTable(runs, Level.DELIVERIES)
     took_s = {}
     for cores in (1, 2):
-        with open_spark(f"local[{cores}]") as spark:
+        with open_spark(f"local[{cores}]", settings) as spark:
             spark.range(2).count()
             took_s[cores] = _timed(partial(sweep, spark, table, folder / f"sweep{cores}"))
     size = f"{RUNS} equal runs, {took_s[1]:.1f} s on 1 core, {took_s[2]:.1f} s on 2"

@@ -11,13 +11,13 @@ from octopis.benchmarks import broker, calibration, matching, routing
 from octopis.benchmarks.attack import measures
 from octopis.benchmarks.attack import run as attack
 from octopis.benchmarks.attack.attackers import ATTACKS
-from octopis.cli import output
-from octopis.cli.options import TopologyOption
+from octopis.cli import options, output
 from octopis.cli.topology import load
 from octopis.errors import InvalidConfiguration
 from octopis.overlay.supervisor import cores
 from octopis.report import machine
 from octopis.scenario.costs import format_profile
+from octopis.signals import stops_as_interrupts
 
 app = typer.Typer(
     help="Measure OctopiS on this machine: matching, routing, simulator, broker, attack, pipeline.",
@@ -126,7 +126,7 @@ def bench_attack(  # noqa: PLR0913, PLR0917 - each is an option of the command
         list[str] | None,
         typer.Option("--attack", help=f"Only this one, or these: {', '.join(ATTACKS)}."),
     ] = None,
-    topology: TopologyOption = None,
+    topology: options.TopologyOption = None,
     processes: Annotated[
         int | None, typer.Option(min=1, help="Over how many processes; as many as cores.")
     ] = None,
@@ -151,9 +151,10 @@ def bench_attack(  # noqa: PLR0913, PLR0917 - each is an option of the command
     named = load(topology or "figure-3")
     setting = attack.Setting(named, processes or cores(), seconds, rate, scale, code)
     found = []
-    for each in attack.run(attacks or list(ATTACKS), setting):
-        sys.stderr.write(f"{each.attack}: {', '.join(each.faults) or 'holds'}\n")
-        found.append(each)
+    with stops_as_interrupts():
+        for each in attack.run(attacks or list(ATTACKS), setting):
+            sys.stderr.write(f"{each.attack}: {', '.join(each.faults) or 'holds'}\n")
+            found.append(each)
     if as_json:
         rows = [asdict(each) | {"faults": each.faults} for each in found]
         limits = {"memory_mb_max": measures.MEMORY_MB_MAX, "rate": rate, "seconds": seconds}
@@ -211,15 +212,18 @@ def bench_pipeline(
         float, typer.Option(min=0.001, max=1, help="A share of the full size, to try it out.")
     ] = 1.0,
     seed: SeedOption = 1,
+    conf: options.Conf = None,
     as_json: output.JsonFlag = False,
 ) -> None:
     """Measure the data pipeline on Spark: ingest, ground truth, metrics, sweep, on 2 cores."""
     from octopis.benchmarks import pipeline  # noqa: PLC0415 - loads Spark
+    from octopis.pipeline.spark.settings import parse_conf  # noqa: PLC0415
 
     figures = []
-    for figure in pipeline.run(scale, seed):
-        sys.stderr.write(f"measured {figure.what}\n")
-        figures.append(figure)
+    with stops_as_interrupts():
+        for figure in pipeline.run(scale, seed, parse_conf(conf or [])):
+            sys.stderr.write(f"measured {figure.what}\n")
+            figures.append(figure)
     if as_json:
         rows = [asdict(figure) for figure in figures]
         output.print_json({"machine": machine.describe(), "seed": seed, "figures": rows})

@@ -4,6 +4,8 @@ So the light commands neither wait for Spark, Arrow and Matplotlib nor need them
 and the others say which extra brings what they lack.
 """
 
+from functools import update_wrapper
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
@@ -11,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from octopis.errors import MissingExtra
+from octopis.files import check_local
 
 
 class CommandPlace(NamedTuple):
@@ -110,9 +113,31 @@ def load_command(name: str) -> Any:
     if isinstance(found, typer.Typer):
         whole.add_typer(found, name=name)
         group: Any = typer.main.get_command(whole)
-        return group.commands[name]
+        return _taking_paths(group.commands[name])
     whole.command(name=name)(found)
-    return typer.main.get_command(whole)
+    return _taking_paths(typer.main.get_command(whole))
+
+
+def _taking_paths(command: Any) -> Any:
+    """Let a command, and those below it, refuse addresses such as s3://... for files and folders.
+
+    Here, for all of them: none can be forgotten.
+    """
+    for below in getattr(command, "commands", {}).values():
+        _taking_paths(below)
+    act = command.callback
+    if act is None:
+        return command
+
+    def called(**given: Any) -> Any:
+        for value in given.values():
+            for each in value if isinstance(value, list | tuple) else [value]:
+                if isinstance(each, Path):
+                    check_local(each)
+        return act(**given)
+
+    command.callback = update_wrapper(called, act)
+    return command
 
 
 def missing_extra(failure: ModuleNotFoundError, arguments: list[str]) -> MissingExtra | None:

@@ -10,13 +10,14 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.markup import escape
 
-from octopis.cli import output
+from octopis.cli import options, output
 from octopis.demo.comparison import cautions, check_faultless, findings
 from octopis.demo.display import comparison_table
 from octopis.demo.report import OVERLAY, REPORT, SCENARIO
 from octopis.demo.run import Demonstrated, run_demo
 from octopis.demo.stage import PlainStage, Stage, TerminalStage
 from octopis.demo.workload import FULL, SEED, SMALL
+from octopis.pipeline.spark.settings import parse_conf
 
 
 class SizeName(Enum):
@@ -39,6 +40,7 @@ def demo(
     size: Annotated[
         SizeName, typer.Option(help="`small` plays a fifth, to see quickly whether all works.")
     ] = SizeName.FULL,
+    conf: options.Conf = None,
     as_json: output.JsonFlag = False,
 ) -> None:
     """Play one scenario through a live overlay with a slow link, under BID, SNR and DNR.
@@ -51,7 +53,7 @@ def demo(
     It takes about a minute. Ctrl-C stops it at any time and leaves nothing behind.
     """
     plan = replace(_PLANS[size], seed=seed)
-    shown = run_demo(plan, out, _stage(as_json=as_json))
+    shown = run_demo(plan, out, _stage(as_json=as_json), parse_conf(conf or []))
     if as_json:
         output.print_json({**shown.document(), "report": str(out / REPORT)})
     else:

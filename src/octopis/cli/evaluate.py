@@ -2,16 +2,19 @@
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from pyspark.sql import SparkSession
 from rich.progress import TextColumn
 
 from octopis.cli import options, output
+from octopis.cli.spark import deaths_explained
 from octopis.cli.topology import load
 from octopis.core.topology import format_topology
 from octopis.errors import InvalidConfiguration, OperationFailed
@@ -22,11 +25,15 @@ from octopis.evaluation.folders import Request, claim_folder
 from octopis.evaluation.report import VERDICTS, Report, failed
 from octopis.evaluation.tables import shown, value_over_seeds
 from octopis.pipeline.spark.session import open_spark
+from octopis.pipeline.spark.settings import check_master, parse_conf
 from octopis.scenario.costs import Profile
+from octopis.signals import stops_as_interrupts
 from octopis.version import __version__
 
 SEEDS_MAX = 100
 _LINE_EVERY_S = 30.0
+
+OpenSpark = Callable[[], AbstractContextManager[SparkSession]]
 
 
 def evaluate(  # noqa: PLR0913, PLR0917 - each is an option of the command
@@ -52,6 +59,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - each is an option of the command
         str, typer.Option(help="The overlay: a name from `octopis topology list`, or a TOML file.")
     ] = OVERLAY,
     master: options.Master = None,
+    conf: options.Conf = None,
     out: Annotated[
         Path, typer.Option(help="The folder for everything; what is done there stays done.")
     ] = Path("out/evaluation"),
@@ -63,6 +71,9 @@ def evaluate(  # noqa: PLR0913, PLR0917 - each is an option of the command
     the same options, it goes on where it was. The report is one HTML page, with its figures and
     tables beside it.
     """
+    settings = parse_conf(conf or [])
+    if master is not None:
+        check_master(master)
     check_quotes(quotes or [])
     costs = options.load_profile(profile)
     request = Request(
@@ -74,24 +85,13 @@ def evaluate(  # noqa: PLR0913, PLR0917 - each is an option of the command
         quotes=[str(path.absolute()) for path in quotes or []],
         topology=_overlay(topology),
     )
-    report, page = _evaluate(request, costs, out, master)
+    with deaths_explained(), stops_as_interrupts():
+        report, page = _evaluate(request, costs, out, partial(open_spark, master, settings))
     if as_json:
-        output.print_json(
-            {
-                "page": page,
-                "size": request.size.value,
-                "seeds": request.seeds,
-                "exact": [asdict(each) for each in report.exact],
-                "claims": [each.as_document() for each in report.outcomes],
-            }
-        )
+        _print_json(request, report, page)
     else:
         print_report(report, page)
-    broken = failed(report.exact)
-    if broken:
-        raise OperationFailed(
-            f"{len(broken)} of what must hold exactly does not; the first: {broken[0]}"
-        )
+    _check_exact(report)
 
 
 def _overlay(name: str) -> str:
@@ -106,14 +106,14 @@ def _overlay(name: str) -> str:
 
 
 def _evaluate(
-    request: Request, costs: Profile, out: Path, master: str | None
+    request: Request, costs: Profile, out: Path, open_session: OpenSpark
 ) -> tuple[Report, Path]:
     """Do what is not done yet, and return the report, and where its page is."""
     folders = claim_folder(out, request)
     with shown_progress() as on_progress:
         evaluation = Evaluation(folders, request, costs, on_progress)
         if not evaluation.is_measured:
-            with open_spark(master) as spark:
+            with open_session() as spark:
                 evaluation.run(spark)
         with evaluation.reporting():
             report = Report(folders, request, costs, evaluation.measures())
@@ -153,6 +153,26 @@ def _detail(progress: Progress) -> str:
 def _clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}:{rest:02d}"
+
+
+def _check_exact(report: Report) -> None:
+    broken = failed(report.exact)
+    if broken:
+        raise OperationFailed(
+            f"{len(broken)} of what must hold exactly does not; the first: {broken[0]}"
+        )
+
+
+def _print_json(request: Request, report: Report, page: Path) -> None:
+    output.print_json(
+        {
+            "page": page,
+            "size": request.size.value,
+            "seeds": request.seeds,
+            "exact": [asdict(each) for each in report.exact],
+            "claims": [each.as_document() for each in report.outcomes],
+        }
+    )
 
 
 def print_report(report: Report, page: Path) -> None:

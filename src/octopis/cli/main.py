@@ -27,7 +27,7 @@ Start with [bold]octopis demo[/bold], then look around:
   [cyan]octopis sweep[/cyan]      many simulations at once, on Spark
   [cyan]octopis trace[/cyan]      what runs have left behind: metrics, check, plot
   [cyan]octopis evaluate[/cyan]   the paper's experiments, and our results beside the paper's
-  [cyan]octopis bench[/cyan]      measure: matching, routing, simulator, broker, pipeline
+  [cyan]octopis bench[/cyan]      measure: matching, routing, simulator, broker, attack, pipeline
 
 Each command explains itself with --help.
 """

@@ -41,7 +41,15 @@ Master = Annotated[
     str | None,
     typer.Option(
         help="Where Spark runs: spark://HOST:PORT, or local[N]. "
-        "[SPARK_REMOTE, else all cores of this machine]"
+        "[SPARK_REMOTE, else spark-defaults.conf, else all cores of this machine]"
+    ),
+]
+Conf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--conf",
+        metavar="KEY=VALUE",
+        help="A setting of Spark, such as spark.driver.memory=8g; may be repeated.",
     ),
 ]
 

@@ -3,30 +3,25 @@
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
     ProgressColumn,
     TaskID,
     TextColumn,
-    TimeElapsedColumn,
 )
 from rich.table import Table
 
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.files import pretty_json
 from octopis.files import write_text as write_whole
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -138,21 +133,6 @@ def progress_bar(*columns: ProgressColumn, transient: bool = False) -> Iterator[
             bar.update(tasks[phase], completed=done, total=total, **fields)
 
         yield tell
-
-
-@contextmanager
-def spark_for(work: str, master: str | None, unit: str = "tasks") -> Iterator["SparkSession"]:
-    """Open a Spark session for a command, and show how far its tasks are."""
-    from octopis.pipeline.spark.progress import watched  # noqa: PLC0415 - loads Spark
-    from octopis.pipeline.spark.session import open_spark  # noqa: PLC0415
-
-    columns = MofNCompleteColumn(), TextColumn(unit), TimeElapsedColumn()
-    with progress_bar(*columns, transient=True) as tell:
-        tell("starting Spark", 0, None)
-        with open_spark(master) as spark:
-            seen = sys.stderr.isatty()
-            with watched(spark, lambda *done: tell(work, *done)) if seen else nullcontext():
-                yield spark
 
 
 def _shown(cell: object) -> str:

@@ -10,13 +10,16 @@ import typer
 
 from octopis.cli import options, output
 from octopis.cli.pictures import check_picture_paths, write_figure
+from octopis.cli.spark import spark_for
 from octopis.cli.topology import load
 from octopis.errors import DeliveriesWrong, InvalidConfiguration, SweepFailed
+from octopis.files import check_new_folder
 from octopis.pipeline.results.check import UNORDERED, Verdict
 from octopis.pipeline.results.check import check as check_trace
 from octopis.pipeline.results.metrics import write_results
 from octopis.pipeline.runs import sweep as sweeping
 from octopis.pipeline.runs.run_table import Loaders, parse_runs
+from octopis.pipeline.spark.traces import open_trace
 from octopis.scenario.folder import read_scenario
 
 trace_app = typer.Typer(
@@ -32,11 +35,13 @@ def sweep(
         Path, typer.Option(help="The folder for the traces; what is done there stays done.")
     ] = Path("out/sweep"),
     master: options.Master = None,
+    conf: options.Conf = None,
     as_json: output.JsonFlag = False,
 ) -> None:
     """Run a table of simulations, one in each Spark task; started again, go on where it stopped."""
     table = parse_runs(output.read_text(runs), runs, Loaders(load, options.load_profile))
-    with output.spark_for("simulating", master, unit="runs") as spark:
+    sweeping.check_runs(table, out.absolute())
+    with spark_for("simulating", master, conf, unit="runs", goes_on=True) as spark:
         reports = sweeping.sweep(spark, table, out)
     if as_json:
         output.print_json(msgspec.to_builtins(reports))
@@ -58,10 +63,14 @@ def metrics(
     traces: Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Folders of runs.")],
     out: Annotated[Path, typer.Option(help="The folder to write; new.")] = Path("out/metrics"),
     master: options.Master = None,
+    conf: options.Conf = None,
     as_json: output.JsonFlag = False,
 ) -> None:
     """Measure runs: messages, delays, lengths, queues and stability, as Parquet and CSV."""
-    with output.spark_for("measuring", master) as spark:
+    check_new_folder(out)
+    for trace in traces:
+        open_trace(trace)
+    with spark_for("measuring", master, conf) as spark:
         rows = write_results(spark, traces, out)
     if as_json:
         output.print_json(rows)
@@ -75,7 +84,7 @@ def metrics(
 
 
 @trace_app.command()
-def check(
+def check(  # noqa: PLR0913, PLR0917 - each is an option of the command
     trace: Annotated[Path, typer.Argument(metavar="TRACE", help="The folder of a run.")],
     scenario: Annotated[
         Path | None, typer.Option(help="Its scenario. [what the sweep beside it says]")
@@ -85,6 +94,7 @@ def check(
         typer.Option("--any-order", help="Count deliveries out of order, but let them pass."),
     ] = False,
     master: options.Master = None,
+    conf: options.Conf = None,
     as_json: output.JsonFlag = False,
 ) -> None:
     """Compare a run's deliveries with the ground truth; exit 1 where any is wrong."""
@@ -92,7 +102,8 @@ def check(
     if folder is None:
         raise InvalidConfiguration(f"say which scenario {trace} was run from: --scenario DIR")
     loaded = read_scenario(folder)
-    with output.spark_for("checking", master) as spark:
+    open_trace(trace)
+    with spark_for("checking", master, conf) as spark:
         verdict = check_trace(spark, trace, loaded)
     if as_json:
         output.print_json(asdict(verdict))

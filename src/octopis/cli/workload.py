@@ -7,8 +7,17 @@ import msgspec
 import typer
 
 from octopis.cli import options, output
+from octopis.cli.spark import spark_for
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline.ingest.ingest import IngestReport, ingest, ingest_synthetic, read_quotes
+from octopis.files import check_new_folder
+from octopis.pipeline.ingest.headers import check_headers
+from octopis.pipeline.ingest.ingest import (
+    IngestReport,
+    check_ingested,
+    ingest,
+    ingest_synthetic,
+    read_quotes,
+)
 from octopis.pipeline.ingest.quotes import DAYS, synthetic_quotes
 from octopis.pipeline.scenarios import truth as ground_truth
 from octopis.pipeline.scenarios.build import BuildReport, build
@@ -36,12 +45,15 @@ def ingest_quotes(  # noqa: PLR0913, PLR0917 - each is an option of the command
     quotes_seed: QuotesSeed = 1,
     days: Days = DAYS,
     master: options.Master = None,
+    conf: options.Conf = None,
     as_json: output.JsonFlag = False,
 ) -> None:
     """Read quotes, set aside what is not sound, and derive what subscriptions ask for."""
     if bool(paths) == synthetic:
         raise InvalidConfiguration("give files to read, or --synthetic, and not both")
-    with output.spark_for("ingesting", master) as spark:
+    check_new_folder(out)
+    check_headers(paths or [])
+    with spark_for("ingesting", master, conf) as spark:
         if synthetic:
             report = ingest_synthetic(spark, quotes_seed, days, out)
         else:
@@ -55,7 +67,7 @@ def ingest_quotes(  # noqa: PLR0913, PLR0917 - each is an option of the command
 
 @app.command(name="build")
 @options.takes_plan(topology="paper", subscribers=500, publishers=100, notifications=1_000)
-def build_scenario(
+def build_scenario(  # noqa: PLR0913 - each is an option of the command
     *,
     out: Annotated[Path, typer.Option(help="The folder to write; new.")] = Path("out/scenario"),
     quotes: Annotated[
@@ -64,11 +76,16 @@ def build_scenario(
     ] = None,
     plan: ScenarioPlan,
     master: options.Master = None,
+    conf: options.Conf = None,
     as_json: output.JsonFlag = False,
 ) -> None:
     """Make a scenario: subscriptions from the quotes' quantiles, publishers, placement."""
     plan = msgspec.structs.replace(plan, name=out.name)
-    with output.spark_for("building", master) as spark:
+    plan.check()
+    check_new_folder(out)
+    if quotes:
+        check_ingested(quotes)
+    with spark_for("building", master, conf) as spark:
         rows = read_quotes(spark, quotes) if quotes else synthetic_quotes(spark, plan.seed)
         report = build(spark, rows, plan, out)
     if as_json:
@@ -85,12 +102,14 @@ def truth(
         Path | None, typer.Option(help="The folder to write; new. [SCENARIO/truth]")
     ] = None,
     master: options.Master = None,
+    conf: options.Conf = None,
     as_json: output.JsonFlag = False,
 ) -> None:
     """Work out which subscription must get which notification, and at which brokers."""
     folder = out or scenario / ground_truth.FOLDER
     loaded = read_scenario(scenario)
-    with output.spark_for("matching", master) as spark:
+    check_new_folder(folder)
+    with spark_for("matching", master, conf) as spark:
         report = ground_truth.write_truth(spark, loaded, folder)
     if as_json:
         output.print_json(msgspec.to_builtins(report))

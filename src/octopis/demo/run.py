@@ -1,5 +1,6 @@
 """The demonstration from beginning to end."""
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,16 +63,19 @@ class Demonstrated:
         }
 
 
-def run_demo(plan: ScenarioPlan, out: Path, stage: Stage) -> Demonstrated:
+def run_demo(
+    plan: ScenarioPlan, out: Path, stage: Stage, settings: Mapping[str, str] | None = None
+) -> Demonstrated:
     """Prepare, play three times, check, and leave a report in `out`, which is made anew.
 
-    Raises InvalidConfiguration where `out` holds anything but an earlier demonstration's report.
-    Interrupted at any moment, it leaves no process, and `out` as it was.
+    `settings` are what the user wants of Spark. Raises InvalidConfiguration where `out` holds
+    anything but an earlier demonstration's report. Interrupted at any moment, it leaves no process,
+    and `out` as it was.
     """
     with stops_as_interrupts(), whole_folder(out, check_folder) as draft:
         with ExitStack() as stack:
             with stage.doing("Starting Spark"):
-                spark = stack.enter_context(open_spark(None, SPARK_SETTINGS))
+                spark = stack.enter_context(open_spark(None, settings, defaults=SPARK_SETTINGS))
             with stage.doing("Making a scenario of stock quotes and its ground truth, on Spark"):
                 prepared = prepare(spark, plan, draft / names.SCENARIO)
             feed = read_feed(prepared.scenario)

@@ -21,8 +21,8 @@ from octopis.evaluation.experiments import SIZES, Experiment, Point, points
 from octopis.evaluation.folders import Folders, Request
 from octopis.evaluation.measures import Measures, read_measures
 from octopis.files import whole_folder, write_json
+from octopis.pipeline.ingest.headers import check_headers
 from octopis.pipeline.ingest.ingest import ingest, ingest_synthetic, is_ingested, read_quotes
-from octopis.pipeline.ingest.quote_files import find_files
 from octopis.pipeline.results.check import FINGERPRINT, fingerprints
 from octopis.pipeline.results.metrics import write_results
 from octopis.pipeline.runs.run_table import Run, RunTable
@@ -163,7 +163,7 @@ class Evaluation:
 def check_quotes(paths: list[Path]) -> None:
     """Raise InvalidConfiguration where there are no quotes to read, before anything begins."""
     if paths and not (len(paths) == 1 and is_ingested(paths[0])):
-        find_files(paths)
+        check_headers(paths)
 
 
 def measure(

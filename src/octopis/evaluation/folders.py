@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from octopis.core.topology import NamedTopology, format_topology, from_catalogue, parse_topology
 from octopis.errors import InvalidConfiguration
 from octopis.evaluation.experiments import OVERLAY, EvaluationSize
-from octopis.files import is_draft, remove_drafts, write_json
+from octopis.files import check_local, is_draft, remove_drafts, write_json
 from octopis.scenario.costs import Costs
 from octopis.trace.summary import FILE as SUMMARY
 
@@ -86,6 +86,7 @@ def claim_folder(out: Path, request: Request) -> Folders:
     One that has fewer seeds gets the others as well. Raises InvalidConfiguration where the folder
     holds another evaluation, or something else.
     """
+    check_local(out)
     path = out / REQUEST
     try:
         if path.exists():

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from octopis.scenario.costs import profile_named
+from support.descendants import descendants, still_running
+from support.overlay_command import wait_until
 
 OCTOPIS = Path(sys.executable).with_name("octopis")
 
@@ -44,6 +46,51 @@ def test_broker_measures_rates_and_round_trips(octopis):
     assert sum(figure["target"] is not None for figure in figures) == 6
 
 
+ROW_OF_2 = """
+[topology]
+name = "row-of-2"
+[acyclic_factor]
+edges = [["a", "b"]]
+[connectivity_factor]
+clusters = 1
+"""
+
+
+def attack(folder: Path, *words: str) -> tuple[str, ...]:
+    """Return the words of a short attack on two brokers."""
+    (folder / "row.toml").write_text(ROW_OF_2, encoding="utf-8")
+    options = ("--topology", str(folder / "row.toml"), "--seconds", "0.5", "--processes", "1")
+    return ("bench", "attack", *options, *words)
+
+
+def test_attack_measures_what_others_notice(octopis, tmp_path):
+    status, printed, said = octopis(*attack(tmp_path, "--attack", "stalled", "--json"))
+    assert status == 0
+    assert said.startswith("stalled: ")
+    found = json.loads(printed)
+    (figure,) = found["figures"]
+    assert list(figure["phases"]) == ["before", "while", "after"]
+    for phase in figure["phases"].values():
+        assert phase["rate"] > 100
+        assert 0 < phase["p50_ms"] <= phase["p99_ms"]
+        assert phase["lost"] == phase["twice"] == phase["failed"] == 0
+        assert 0 < phase["memory_mb"] < found["memory_mb_max"]
+    assert "11 asked, 11 accepted" in figure["met"], "a subscription, and a flood of ten requests"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--attack", "flters"], "did you mean 'filters'?"),
+        (["--attack", "churn"], "needs an overlay with three brokers or more"),
+    ],
+)
+def test_attack_that_cannot_be_is_refused_before_anything_starts(octopis, tmp_path, words, reason):
+    status, _, error = octopis(*attack(tmp_path, "--attack", "thief", *words))
+    assert status == 2
+    assert reason in error
+
+
 def test_tables_name_the_machine(octopis):
     _, printed, _ = octopis("bench", "matching", "--sizes", "100")
     assert "cores" in printed
@@ -73,6 +120,22 @@ def test_interrupt_ends_the_measuring_process_too():
     assert error == "octopis: stopped\n"
     assert measuring
     assert not Path(f"/proc/{measuring[0]}").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads processes from /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_attack_that_ends_early_leaves_nothing_behind(tmp_path, number: int):
+    words = attack(tmp_path, "--attack", "thief", "--seconds", "60")
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [OCTOPIS, *words], stderr=subprocess.PIPE, text=True, env=environment
+    ) as running:
+        wait_until(lambda: len(descendants(running.pid)) == 3)  # overlay, brokers, attacker
+        started = descendants(running.pid)
+        os.kill(running.pid, number)
+        _, error = running.communicate(timeout=30)
+    assert error == ("octopis: stopped\n" if number == signal.SIGINT else "")
+    assert not still_running(started, patience_s=30)
 
 
 def test_profile_that_is_there_is_replaced_only_by_force(octopis, tmp_path, monkeypatch):

@@ -31,8 +31,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     """Stand in for the demonstration itself; SNR loses as many as the seed says."""
     calls: list[tuple[object, ...]] = []
 
-    def run_demo(plan: ScenarioPlan, out: Path, stage: PlainStage) -> Demonstrated:
-        calls.append((plan, out))
+    def run_demo(
+        plan: ScenarioPlan, out: Path, stage: PlainStage, settings: dict[str, str]
+    ) -> Demonstrated:
+        calls.append((plan, out, *([settings] if settings else [])))
         stage.say("on with it")
         rows = [
             compared(algorithm, plan.seed if algorithm is Algorithm.SNR else 0)
@@ -94,3 +96,8 @@ def test_help_says_what_happens_and_how_long_it_takes(octopis):
     status, printed, _ = octopis("demo", "--help")
     assert status == 0
     assert "about a minute" in " ".join(printed.split())
+
+
+def test_settings_of_spark_are_passed_on(octopis, asked):
+    assert octopis("demo", "--seed", "0", "--conf", "spark.driver.memory=2g")[0] == 0
+    assert asked == [(replace(FULL, seed=0), Path("out/demo"), {"spark.driver.memory": "2g"})]

@@ -24,7 +24,7 @@ def evaluate(octopis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Run the command in an empty folder, where it must not get as far as Spark."""
     monkeypatch.chdir(tmp_path)
 
-    def no_spark(_master: str | None) -> None:
+    def no_spark(*_settings: object) -> None:
         pytest.fail("must not come here")
 
     monkeypatch.setattr("octopis.cli.evaluate.open_spark", no_spark)
@@ -95,7 +95,7 @@ class TestBadInput:
     )
     def test_folder_of_another_evaluation(self, evaluate, words: tuple[str, ...], said: str):
         claim_folder(Path("out"), request(version=__version__, size=EvaluationSize.QUICK))
-        Path("a.csv").write_text("Date,Symbol\n", encoding="utf-8")
+        Path("a.csv").write_text("Date,Open,High,Low,Close,Volume\n", encoding="utf-8")
         before = Path("out", REQUEST).read_bytes()
         assert f"out holds an evaluation with {said}" in evaluate("--out", "out", *words)
         assert everything() == {"a.csv", "out", f"out/{REQUEST}"}

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 import threading
@@ -6,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from octopis.errors import SparkUnavailable
-from octopis.pipeline.spark.java import check_java, interrupt_wins, java_version, last_line
+from octopis.pipeline.spark.ending import interrupt_wins
+from octopis.pipeline.spark.java import check_java, java_version, reason_in
 
 
 @pytest.mark.parametrize(
@@ -77,17 +79,20 @@ except KeyboardInterrupt:
 """Ctrl-C comes a moment after a step of the start has begun."""
 
 
-INTERRUPT_HIDDEN = """
+STOP_HIDDEN = """
 import signal
+from pathlib import Path
+from octopis.files import whole_folder
 from octopis.pipeline.spark.session import open_spark
 try:
-    with open_spark("local[1]") as spark:
+    with open_spark("local[1]") as spark, whole_folder(Path("out")):
         try:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM)
         finally:
             spark.range(3).count()  # as PySpark does at some places, of a Java that has gone
 except KeyboardInterrupt:
     print("stopped")
+assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 """
 
 
@@ -113,16 +118,52 @@ def test_interrupt_is_not_hidden_by_what_it_makes_fail():
         raise ConnectionRefusedError
 
 
-def test_ctrl_c_stays_one_where_what_is_tidied_up_fails():
+def test_stop_from_outside_is_a_ctrl_c_and_stays_one_where_what_is_tidied_up_fails(
+    tmp_path: Path,
+):
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPT_HIDDEN], capture_output=True, text=True, check=False
+        [sys.executable, "-c", STOP_HIDDEN],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "stopped\n", "")
+    assert list(tmp_path.iterdir()) == [], "neither Spark nor we leave a folder"
 
 
-def test_last_thing_that_java_said_is_found(tmp_path: Path):
+YARN = """\
+Exception in thread "main" org.apache.spark.SparkException: When running with master 'yarn' set X.
+\tat org.apache.spark.deploy.SparkSubmitArguments.error(SparkSubmitArguments.scala:651)
+\tat org.apache.spark.deploy.SparkSubmit.main(SparkSubmit.scala)
+"""
+NO_VM = """\
+Invalid maximum heap size: -Xmx4x
+Error: Could not create the Java Virtual Machine.
+Error: A fatal exception has occurred. Program will exit.
+"""
+NESTED = """\
+10:00:00 ERROR SparkContext: Error initializing SparkContext.
+org.apache.spark.SparkException: it did not work
+\tat a.b.C.d(C.scala:1)
+Caused by: java.net.UnknownHostException: nowhere
+\tat a.b.C.e(C.scala:2)
+\t... 12 more
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("one\n  two \n\n", "two"),
+        ("", "it said nothing"),
+        (YARN, "When running with master 'yarn' set X."),
+        (NESTED, "nowhere"),
+        (NO_VM, "Invalid maximum heap size: -Xmx4x"),
+    ],
+)
+def test_reason_is_found_in_what_java_said(said: str, reason: str, tmp_path: Path):
     log = tmp_path / "java.log"
-    log.write_bytes(b"one\n  two \n\n")
-    assert last_line(log) == "two"
-    log.write_bytes(b"")
-    assert last_line(log) == "it said nothing"
+    log.write_text(said, encoding="utf-8")
+    assert reason_in(log) == reason

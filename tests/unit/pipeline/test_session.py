@@ -1,8 +1,8 @@
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,18 +24,32 @@ from octopis.pipeline.spark.session import (
     task_count,
     zip_package,
 )
-from support.descendants import descendants, still_running
+from support.terminal import on_terminal
 
 OCTOPIS = Path(sys.executable).with_name("octopis")
 OPEN_TWICE = """
-import signal, sys
+import signal
+from pyspark import SparkContext
+from octopis.errors import SparkDied
 from octopis.pipeline.spark.session import open_spark
+PARTITIONS = "spark.sql.shuffle.partitions"
 before = signal.getsignal(signal.SIGINT)
-for _ in range(2):
-    with open_spark("local[1]") as spark:
-        print(spark.range(3).count())
+with open_spark("local[1]") as spark:
+    print(spark.range(3).count(), spark.conf.get(PARTITIONS))
+try:
+    with open_spark("local[1]", {PARTITIONS: "5", "spark.driver.memory": "900m"}) as spark:
+        print(spark.range(3).count(), spark.conf.get(PARTITIONS))
+        SparkContext._gateway.proc.kill()
+        spark.range(3).count()
+except SparkDied as death:
+    print(death)
 assert signal.getsignal(signal.SIGINT) is before
 """
+DIED = (
+    "Spark has died: its Java was killed, as happens when the machine has no memory left; "
+    "it had 900m, and --conf spark.driver.memory=SIZE gives it another size; start the command "
+    "again"
+)
 
 
 def test_existing_session_is_used_and_not_stopped(spark: SparkSession):
@@ -65,18 +79,26 @@ def test_shipped_value_arrives(spark: SparkSession):
     assert task_count(spark) == 8
 
 
-def test_sessions_come_one_after_the_other_quietly_and_leave_no_java(tmp_path: Path):
+def test_sessions_come_one_after_the_other_quietly_and_leave_nothing_also_where_java_is_killed(
+    tmp_path: Path,
+):
+    users = tmp_path / "conf"
+    shutil.copytree(os.environ["SPARK_CONF_DIR"], users)
+    with (users / "spark-defaults.conf").open("a", encoding="utf-8") as defaults:
+        defaults.write("\nspark.sql.shuffle.partitions 7\n")
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
     # Java would hold the pipes, and this would wait for their end.
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", OPEN_TWICE],
-        env=environment,
+        env={**os.environ, "TMPDIR": str(temporary), "SPARK_CONF_DIR": str(users)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "3\n3\n", "")
-    assert not list(tmp_path.glob("octopis-*"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == ["3 7", "3 5", DIED]
+    assert list(temporary.iterdir()) == []
 
 
 def test_no_java_is_one_sentence_and_no_traceback(tmp_path: Path):
@@ -103,29 +125,27 @@ def test_server_that_cannot_be_reached_is_one_sentence(monkeypatch: pytest.Monke
 
 
 def test_ctrl_c_ends_java_and_leaves_nothing(spark: SparkSession, tmp_path: Path):
-    out, quotes = tmp_path / "out", tmp_path / "quotes"
-    ingest_synthetic(spark, 1, 3, quotes)
-    words = ("--quotes", quotes, "--notifications", "20000", "--subscribers", "20")
-    process = subprocess.Popen(
-        [OCTOPIS, "workload", "build", *words, "--master", "local[1]", "--out", out],
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        while process.poll() is None and not list(tmp_path.glob(".out.*.draft/publishers.parquet")):
-            time.sleep(0.1)
-        below = descendants(process.pid)
-        assert "spark.master=local[1]" in " ".join(below.values())
-        os.killpg(process.pid, signal.SIGINT)
-        _, told = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert (process.returncode, told) == (130, "octopis: stopped\n")
-    assert not out.exists()
-    assert not list(tmp_path.glob(".out.*"))
-    assert still_running(below, 10) == {}
+    ingest_synthetic(spark, 1, 3, tmp_path / "quotes")
+    words = ("--quotes", "quotes", "--notifications", "20000", "--subscribers", "20")
+    build = ("workload", "build", *words, "--master", "local[1]", "--out", "out")
+    with on_terminal(tmp_path, *build) as running:
+        running.wait_until(lambda: list(tmp_path.glob(".out.*.draft/publishers.parquet")))
+        assert running.has_java
+        assert running.end() == 130
+        assert running.shown == ["octopis: stopped"]
+    assert [path.name for path in tmp_path.iterdir()] == ["quotes"]
+
+
+@pytest.mark.parametrize(
+    ("number", "times"), [(signal.SIGINT, 3), (signal.SIGTERM, 1)], ids=["impatient", "stopped"]
+)
+def test_stop_while_java_starts_leaves_nothing(number: int, times: int, tmp_path: Path):
+    build = ("workload", "ingest", "--synthetic", "--master", "local[1]", "--out", "out")
+    with on_terminal(tmp_path, *build) as running:
+        running.wait_until(lambda: running.has_java)
+        assert running.end(number, times) == 130
+        assert running.shown == ["octopis: stopped"]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_frame_is_kept_inside_and_forgotten_after(spark: SparkSession):
@@ -187,6 +207,10 @@ def test_deepest_cause_of_java_is_found():
 def test_fault_in_a_worker_is_found():
     text = "An exception was thrown from the Python worker:\nTraceback\nKeyError: 'x'\n\tat java.Y"
     assert sentence(PySparkException(text)) == "KeyError: 'x'"
+
+
+def test_class_of_an_exception_is_left_out():
+    assert sentence(PySparkException("org.apache.spark.SparkException: no.\n\tat x")) == "no."
 
 
 def test_long_sentences_are_cut():

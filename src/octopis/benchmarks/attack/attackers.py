@@ -331,8 +331,8 @@ def main() -> None:
 
 
 def _say(met: Met) -> None:
-    sys.stdout.write(msgspec.json.encode(met).decode() + "\n")
-    sys.stdout.flush()
+    with suppress(OSError):  # whoever wanted to know is gone
+        os.write(sys.stdout.fileno(), msgspec.json.encode(met) + b"\n")
 
 
 if __name__ == "__main__":

@@ -77,12 +77,17 @@ def is_ingested(folder: Path) -> bool:
     return (folder / QUOTES_TABLE / "_SUCCESS").exists()
 
 
-def read_quotes(spark: SparkSession, folder: Path) -> DataFrame:
-    """Return the quotes in a folder that was ingested, or raise InvalidConfiguration."""
-    path = folder.absolute() / QUOTES_TABLE  # Java may have been started somewhere else
+def check_ingested(folder: Path) -> None:
+    """Raise InvalidConfiguration unless a folder was left by an ingest."""
     if not is_ingested(folder):
         hint = "make it with octopis workload ingest"
         raise InvalidConfiguration(f"{folder} holds no ingested quotes: {hint}")
+
+
+def read_quotes(spark: SparkSession, folder: Path) -> DataFrame:
+    """Return the quotes in a folder that was ingested, or raise InvalidConfiguration."""
+    check_ingested(folder)
+    path = folder.absolute() / QUOTES_TABLE  # Java may have been started somewhere else
     return spark.read.schema(QUOTES).parquet(str(path))
 
 

@@ -38,17 +38,17 @@ def read_rows(spark: SparkSession, files: QuoteFiles, firsts: dict[str, str]) ->
         lines = read_lines(spark, files.texts)
         groups: dict[str, list[str]] = {}
         for file, first in firsts.items():
-            groups.setdefault("[" if _is_padres(first) else first, []).append(file)
+            groups.setdefault("[" if is_padres(first) else first, []).append(file)
         for header, names in groups.items():
             own = lines.where(F.col("file").isin(names)) if len(groups) > 1 else lines
-            is_padres = _is_padres(header)
-            frames.append(_padres_rows(own) if is_padres else _csv_rows(own, header, names[0]))
+            is_list = is_padres(header)
+            frames.append(_padres_rows(own) if is_list else _csv_rows(own, header, names[0]))
     return reduce(DataFrame.unionByName, frames)
 
 
 def count_rows(spark: SparkSession, files: QuoteFiles, firsts: dict[str, str]) -> int:
     """Count the rows straight from the files, apart from everything that happens to them later."""
-    rows = -sum(not _is_padres(first) for first in firsts.values())
+    rows = -sum(not is_padres(first) for first in firsts.values())
     if files.texts:
         rows += spark.read.schema(_TEXT).text([literal_path(path) for path in files.texts]).count()
     return rows + sum(spark.read.parquet(literal_path(path)).count() for path in files.parquets)
@@ -73,7 +73,8 @@ def read_lines(spark: SparkSession, paths: tuple[Path, ...]) -> DataFrame:
     )
 
 
-def _is_padres(first: str) -> bool:
+def is_padres(first: str) -> bool:
+    """Tell by its first line whether a file is PADRES text, which has no header."""
     return first.lstrip("\ufeff \t").startswith("[")
 
 

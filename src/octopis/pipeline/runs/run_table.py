@@ -26,6 +26,7 @@ from octopis.core.routing.options import RoutingOptions
 from octopis.core.toml import decode
 from octopis.core.topology import NamedTopology
 from octopis.errors import InvalidConfiguration
+from octopis.files import check_local
 from octopis.scenario.costs import Profile
 from octopis.scenario.plan import PLAN_NUMBERS, ScenarioPlan, plan_from
 from octopis.trace import Level
@@ -104,6 +105,8 @@ def _runs(row: Any, base: Path, place: str, loaders: Loaders) -> list[Run]:
             raise InvalidConfiguration(
                 f"{place}: a scenario has its {next(iter(given))}: leave it out, or the scenario"
             )
+        for name in _listed(row.scenario):
+            check_local(Path(name))
         # Absolute, since it is a worker who reads them, and it runs somewhere else.
         folders = [(base / name).absolute() for name in _listed(row.scenario)]
         return [

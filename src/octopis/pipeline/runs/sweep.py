@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from octopis.core.routing import Algorithm
 from octopis.core.routing.options import RoutingOptions
 from octopis.errors import InvalidConfiguration, OctopisError, OperationFailed
-from octopis.files import remove_drafts, whole_folder, write_json
+from octopis.files import check_writable, remove_drafts, whole_folder, write_json
 from octopis.pipeline.runs.run_table import Run, RunTable
 from octopis.pipeline.spark.session import ship
 from octopis.scenario.example import write_example
@@ -84,6 +84,12 @@ def prepare(table: RunTable, out: Path) -> list[Run]:
     except OSError as failure:
         raise InvalidConfiguration(f"cannot write {out}: {failure.strerror}") from failure
     remove_drafts(out)
+    return check_runs(table, out)
+
+
+def check_runs(table: RunTable, out: Path) -> list[Run]:
+    """Return the runs that are not done yet; raise where `out` is not for this table."""
+    check_writable(out)
     waiting = []
     for run in table.runs:
         if not (out / run.name / SUMMARY).exists():
@@ -96,6 +102,9 @@ def prepare(table: RunTable, out: Path) -> list[Run]:
                 f"{out / run.name} was run from another scenario or at another level: "
                 "remove it, or choose another folder"
             )
+    for run in waiting:
+        if run.plan:
+            _has_scenario(out, run)
     return waiting
 
 

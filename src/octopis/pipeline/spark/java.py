@@ -1,22 +1,21 @@
 """Java for Spark: is there one that Spark can run on, and no process of it is ever left behind.
 
-It is started with its chatter in a file. Ctrl-C ends it before anything else, also while it starts,
-and is what the user hears of.
+It is started with its chatter in a file, from which the one line is taken that says what went
+wrong.
 """
 
-import logging
 import os
 import re
 import shutil
 import signal
 import subprocess
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from py4j.protocol import Py4JError
+from pyspark import java_gateway as pyspark_gateway
 from pyspark.conf import SparkConf
 from pyspark.core.context import SparkContext
 from pyspark.errors import PySparkException
@@ -24,7 +23,6 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from octopis.errors import SparkUnavailable
-from octopis.signals import handled, interrupts_wait
 
 Process = subprocess.Popen[bytes]
 VERSION_MIN = 17
@@ -58,87 +56,78 @@ def java_version(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
+class Starting(Protocol):
+    """Who wants to know of Java from its first moment, also while PySpark still waits for it."""
+
+    @contextmanager
+    def java_starts(self) -> Iterator[Callable[[Process], None]]:
+        """Give what is told of the process at once; raise KeyboardInterrupt in the end."""
+
+
 @contextmanager
 def java_gateway(
-    wanted: Mapping[str, str], sink: IO[bytes], log: Path
+    wanted: Mapping[str, str], sink: IO[bytes], log: Path, starting: Starting
 ) -> Iterator[tuple[SparkConf, Process]]:
     """Start Java with its chatter in a file, and see to it that it ends."""
     conf = SparkConf(loadDefaults=False)
     for name, value in wanted.items():
         conf.set(name, value)
-    # PySpark, interrupted while it starts Java, removes the folder where Java wants to say its
-    # port; Java then waits for ever.
-    with interrupts_wait() as let_them_come:
-        try:
-            gateway: Any = launch_gateway(conf, {"stderr": sink})  # type: ignore[no-untyped-call]
-        except PySparkException as failure:
-            raise SparkUnavailable(f"Java did not start for Spark: {last_line(log)}") from failure
-        process: Process = gateway.proc
-        try:
-            let_them_come()
-            SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the only way in
-            yield conf, process
-        finally:
-            with suppress(Py4JError, OSError):
-                gateway.shutdown()
-            _end(process)
-            # So that another can start.
-            SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
-            SparkContext._active_spark_context = None  # noqa: SLF001
-            SparkSession._instantiatedSession = None  # noqa: SLF001
+    with ExitStack() as stack:
+        with starting.java_starts() as tell:
+
+            def started(process: Process) -> None:
+                stack.callback(end_java, process)
+                tell(process)
+
+            with _processes_told(started), _failures_told(log):
+                gateway: Any = launch_gateway(conf, {"stderr": sink})  # type: ignore[no-untyped-call]
+            stack.callback(_forget, gateway)
+        SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the only way in
+        yield conf, gateway.proc
 
 
 @contextmanager
-def java_ends_first(process: Process) -> Iterator[Callable[[], None]]:
-    """Let Ctrl-C end Java before anything else.
+def _processes_told(started: Callable[[Process], None]) -> Iterator[None]:
+    """Tell of the process that PySpark starts when it starts it.
 
-    What is given says so anew, for when PySpark has put a handler of its own in our place.
+    PySpark itself tells only once Java has said its port, seconds later; interrupted before, it
+    leaves a Java that nobody knows of.
     """
-    interrupted = threading.Event()
+    module: Any = pyspark_gateway
+    usual = module.Popen
 
-    def stop(*_: object) -> None:
-        interrupted.set()
-        _stop_at_once(process)
+    def start(*words: Any, **options: Any) -> Process:
+        process: Process = usual(*words, **options)
+        started(process)
+        return process
 
-    try:
-        with handled(signal.SIGINT, stop) as listen, interrupt_wins(interrupted):
-            yield listen
-    finally:
-        logging.disable(logging.NOTSET)
-
-
-def _stop_at_once(process: Process) -> None:
-    """End Java before anything else, so that no task writes on while its output is removed.
-
-    PySpark's own handler would ask Java to cancel the jobs, over the very connection that waits
-    for an answer.
-    """
-    logging.disable(logging.CRITICAL)  # Py4J logs what it was doing, with its stack
-    context: Any = SparkContext._active_spark_context  # noqa: SLF001
-    server = getattr(context, "_accumulatorServer", None)
-    if server is not None:  # it would say, with a stack, that Java has gone
-        server.handle_error = _say_nothing
-    process.terminate()
-    _end(process)
-    raise KeyboardInterrupt
-
-
-@contextmanager
-def interrupt_wins(interrupted: threading.Event) -> Iterator[None]:
-    """Let Ctrl-C be what went wrong: PySpark tidies up, fails as Java is gone, and hides it."""
+    module.Popen = start
     try:
         yield
-    except Exception as failure:
-        if interrupted.is_set():
-            raise KeyboardInterrupt from failure
-        raise
+    finally:
+        module.Popen = usual
 
 
-def _say_nothing(*_facts: object) -> None:
-    pass
+@contextmanager
+def _failures_told(log: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as failure:
+        raise SparkUnavailable(f"Java did not start for Spark: {failure}") from failure
+    except (PySparkException, Py4JError) as failure:
+        raise SparkUnavailable(f"Java did not start for Spark: {reason_in(log)}") from failure
 
 
-def _end(process: Process) -> None:
+def _forget(gateway: Any) -> None:
+    """Let PySpark forget its Java, so that another can start."""
+    with suppress(Py4JError, OSError):
+        gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+    SparkContext._active_spark_context = None  # noqa: SLF001
+    SparkSession._instantiatedSession = None  # noqa: SLF001
+
+
+def end_java(process: Process) -> None:
     """Let Java end by itself, which it does when its input closes; else end it."""
     if process.stdin is not None:
         process.stdin.close()
@@ -149,7 +138,42 @@ def _end(process: Process) -> None:
         process.wait()
 
 
-def last_line(log: Path) -> str:
-    """Return the last thing that Java said."""
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+TOO_LITTLE_MEMORY = "its memory did not suffice"
+_OUT_OF_MEMORY_STATUS = 52
+"""With which Spark ends itself when a task has taken all memory."""
+
+
+def how_it_ended(status: int, log: Path) -> str:
+    """Return what has become of a Java that was running."""
+    if status == _OUT_OF_MEMORY_STATUS:
+        return TOO_LITTLE_MEMORY
+    if status == -signal.SIGKILL:
+        return "its Java was killed, as happens when the machine has no memory left"
+    if status < 0:
+        return f"its Java was ended from outside ({signal.Signals(-status).name})"
+    return f"its Java has ended with status {status} ({reason_in(log)})"
+
+
+_SAYS_NOTHING = re.compile(r"^\s*(at |\.\.\. \d+ more|Error: Could not create|Error: A fatal)")
+_CAUSE = re.compile(r"^\s*Caused by: (.+)$")
+_THROWN = re.compile(r"^(?:Exception in thread \"[^\"]*\" )?((?:[a-z_]\w*\.)+[A-Z][\w.$]*: .+)$")
+_CLASS = re.compile(r"^(?:[a-z_]\w*\.)+[A-Z][\w.$]*: ")
+
+
+def reason_in(log: Path) -> str:
+    """Return why Java failed, from what it said: the deepest cause, or what was thrown last.
+
+    Its last line would be the end of a stack.
+    """
+    text = log.read_text(encoding="utf-8", errors="replace")
+    lines = [line for line in text.splitlines() if line.strip() and not _SAYS_NOTHING.match(line)]
+    for form in (_CAUSE, _THROWN):
+        found = [match[1] for match in map(form.match, lines) if match]
+        if found:
+            return without_class(found[-1])
     return lines[-1].strip() if lines else "it said nothing"
+
+
+def without_class(message: str) -> str:
+    """Return what a Java exception says without its class."""
+    return _CLASS.sub("", message).strip()

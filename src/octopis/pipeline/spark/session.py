@@ -27,28 +27,25 @@ from pyspark.sql import DataFrame, SparkSession
 
 import octopis
 from octopis.errors import OperationFailed, SparkUnavailable
-from octopis.pipeline.spark.java import check_java, java_ends_first, java_gateway, last_line
+from octopis.pipeline.spark.ending import (
+    Interrupts,
+    deaths_told,
+    java_ends_first,
+    quiet_accumulators,
+)
+from octopis.pipeline.spark.java import check_java, java_gateway, reason_in, without_class
+from octopis.pipeline.spark.settings import (
+    JAVA_OPTIONS,
+    Settings,
+    effective_settings,
+    is_local,
+)
 from octopis.pipeline.spark.traces import TraceSource
 
-LOCAL = "local[*]"
 REMOTE_VARIABLE = "SPARK_REMOTE"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
-_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 Shipped = TypeVar("Shipped")
-
-SETTINGS = {
-    "spark.app.name": "octopis",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.memory": "4g",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
-    "spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 1)),
-    "spark.sql.parquet.compression.codec": "zstd",
-}
-"""What every session of ours starts with; Spark's own files and --conf may say more."""
 
 PACKAGE = "octopis.zip"
 
@@ -60,13 +57,20 @@ _LENGTH_MAX = 300
 
 @contextmanager
 def open_spark(
-    master: str | None = None, settings: Mapping[str, str] | None = None
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    *,
+    defaults: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
     """Give a session, and stop it again unless it was there before.
 
     `master` wins; then an existing session; then the address in SPARK_REMOTE (Spark Connect); then
-    all cores of this machine. Raises SparkUnavailable where none can be had; whatever Spark
-    reports inside comes out as an error of our own tree.
+    what the user's spark-defaults.conf says; then all cores of this machine. `settings` win over
+    that file, which wins over `defaults`; a session that is there stays as it is.
+
+    Raises InvalidConfiguration for an address that makes no sense, SparkUnavailable where no Spark
+    can be had, SparkDied where it ends before its time; whatever else Spark reports inside comes
+    out as an error of our own tree.
     """
     existing = SparkSession.getActiveSession() if master is None else None
     if existing is not None:
@@ -75,7 +79,10 @@ def open_spark(
             yield existing
         return
     remote = os.environ.get(REMOTE_VARIABLE)
-    opened = _connect(remote) if master is None and remote else _start(master or LOCAL, settings)
+    if master is None and remote:
+        opened = _connect(remote, settings or {})
+    else:
+        opened = _start(effective_settings(master, settings or {}, defaults or {}))
     with opened as spark, plain_errors():
         prepare(spark)
         yield spark
@@ -85,7 +92,7 @@ def prepare(spark: SparkSession) -> None:
     """Teach a session what ours know: the trace format and, on a cluster, the package itself."""
     # PySpark logs every error that it raises, with its stack, on standard error: we say it once.
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
-    if is_connect(spark) or not _is_local(spark.sparkContext.master):
+    if is_connect(spark) or not is_local(spark.sparkContext.master):
         spark.addArtifacts(str(package_to_ship()), pyfile=True)
     spark.dataSource.register(TraceSource)
 
@@ -110,10 +117,6 @@ def task_count(spark: SparkSession) -> int:
     return 4 * spark.sparkContext.defaultParallelism
 
 
-def _is_local(master: str | None) -> bool:
-    return (master or "").partition("[")[0] == "local"
-
-
 @contextmanager
 def cached(frame: DataFrame) -> Iterator[DataFrame]:
     """Have Spark keep a frame once it is computed, and forget it in the end."""
@@ -126,13 +129,16 @@ def cached(frame: DataFrame) -> Iterator[DataFrame]:
 
 
 @contextmanager
-def _connect(remote: str) -> Iterator[SparkSession]:
+def _connect(remote: str, settings: Mapping[str, str]) -> Iterator[SparkSession]:
     if find_spec("grpc") is None:
         hint = "Spark Connect needs more: pip install 'octopis[connect]'"
         raise SparkUnavailable(f"cannot reach Spark at {remote}: {hint}")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # for a server that starts right here
     try:
-        spark = SparkSession.builder.remote(remote).getOrCreate()
+        builder = SparkSession.builder.remote(remote)
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        spark = builder.getOrCreate()
     except (PySparkException, ImportError) as failure:
         reason = f"cannot reach Spark at {remote}: is the server up? ({sentence(failure)})"
         raise SparkUnavailable(reason) from failure
@@ -143,26 +149,26 @@ def _connect(remote: str) -> Iterator[SparkSession]:
 
 
 @contextmanager
-def _start(master: str, settings: Mapping[str, str] | None) -> Iterator[SparkSession]:
-    check_java()
-    os.environ.pop(REMOTE_VARIABLE, None)  # PySpark would follow it, whatever master it is given
-    wanted = {**SETTINGS, "spark.master": master, **(settings or {})}
-    if _is_local(master):
-        # Nothing leaves this machine, and the machine's own name need not be known to anyone.
-        wanted |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-        os.environ["PYSPARK_PYTHON"] = sys.executable
-    else:
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    quiet = shlex.quote(f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}")
-    wanted[_JAVA_OPTIONS] = f"{wanted.get(_JAVA_OPTIONS, '')} {quiet}".strip()
-    with TemporaryDirectory(prefix="octopis-spark-") as folder:
+def _start(settings: Settings) -> Iterator[SparkSession]:
+    # What Ctrl-C does is settled first and given up last: so it leaves no folder at any moment.
+    with (
+        java_ends_first() as interrupts,
+        TemporaryDirectory(prefix="octopis-spark-", ignore_cleanup_errors=True) as folder,
+    ):
+        check_java()
+        os.environ.pop(REMOTE_VARIABLE, None)  # PySpark would follow it, whatever master there is
+        if is_local(settings.master):
+            os.environ["PYSPARK_PYTHON"] = sys.executable
+        else:
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        wanted = settings.passed | {JAVA_OPTIONS: _java_options(settings, Path(folder))}
         log = Path(folder) / "java.log"
         with (
             log.open("wb") as sink,
-            java_gateway(wanted, sink, log) as (conf, process),
-            java_ends_first(process) as listen,
+            java_gateway(wanted, sink, log, interrupts) as (conf, java),
+            deaths_told(java, settings.memory, log),
         ):
-            spark = _session(conf, master, log, listen)
+            spark = _session(conf, settings.master, log, interrupts)
             try:
                 yield spark
             finally:
@@ -170,13 +176,25 @@ def _start(master: str, settings: Mapping[str, str] | None) -> Iterator[SparkSes
                     spark.stop()
 
 
-def _session(conf: SparkConf, master: str, log: Path, listen: Callable[[], None]) -> SparkSession:
+def _java_options(settings: Settings, folder: Path) -> str:
+    """Return options that keep Java quiet, and what it writes meanwhile in a folder of ours.
+
+    A Java that is killed removes nothing. Of options given twice, Java takes the later.
+    """
+    own = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}", f"-Djava.io.tmpdir={folder}"
+    return " ".join([*map(shlex.quote, own), settings.java_options]).strip()
+
+
+def _session(conf: SparkConf, master: str, log: Path, interrupts: Interrupts) -> SparkSession:
     try:
-        SparkContext.getOrCreate(conf)
-        listen()
+        quiet_accumulators(SparkContext.getOrCreate(conf))
+        interrupts.listen()
         return SparkSession.builder.config(conf=conf).getOrCreate()
+    except Py4JJavaError as failure:
+        reason = f"Spark did not start on {master}: {sentence(failure)}"
+        raise SparkUnavailable(reason) from failure
     except (PySparkException, Py4JError) as failure:
-        raise SparkUnavailable(f"Spark did not start on {master}: {last_line(log)}") from failure
+        raise SparkUnavailable(f"Spark did not start on {master}: {reason_in(log)}") from failure
 
 
 def package_to_ship() -> Path:
@@ -223,5 +241,5 @@ def sentence(failure: Exception) -> str:
         return str(from_workers[-1])
     causes = _CAUSE.findall(text)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    found = str(causes[-1] if causes else (lines or [type(failure).__name__])[0])
+    found = causes[-1] if causes else without_class((lines or [type(failure).__name__])[0])
     return found if len(found) <= _LENGTH_MAX else found[:_LENGTH_MAX] + "..."
