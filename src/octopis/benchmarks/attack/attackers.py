@@ -43,8 +43,8 @@ class Field(msgspec.Struct):
     elsewhere: str
     """Another broker."""
 
-    subscription_ids: list[str]
-    """Of the unrelated clients."""
+    subscriptions: dict[str, str]
+    """The filters of the unrelated clients, by the subscriptions' ids."""
 
     scale: float = 1.0
 
@@ -224,13 +224,13 @@ async def names(attacker: Attacker) -> None:
 
 
 async def thief(attacker: Attacker) -> None:
-    """A client subscribes under the ids of unrelated subscribers at other brokers."""
+    """A client subscribes under the ids, and with the filters, of subscribers elsewhere."""
     await attacker.begin()
     async with raw_client(attacker.field.elsewhere, "thief", attacker.met) as client:
         for epoch in count(1):
             await client.ask_all(
-                encode_request(SubscribeRequest(n, n, name, "gauge >= 0", "sql", epoch))
-                for n, name in enumerate(attacker.field.subscription_ids)
+                encode_request(SubscribeRequest(n, n, name, wanted, "sql", epoch))
+                for n, (name, wanted) in enumerate(attacker.field.subscriptions.items())
             )
             await asyncio.sleep(_PAUSE_S)
 

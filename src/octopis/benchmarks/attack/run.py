@@ -108,7 +108,7 @@ async def _attacked(name: str, place: Place, setting: Setting) -> Attacked:
         field = Field(
             url=overlay.url(place.hosts[0].short),
             elsewhere=overlay.url(place.spare.short),
-            subscription_ids=witnesses.subscription_ids,
+            subscriptions=witnesses.subscriptions,
             scale=setting.scale,
         )
         async with (
@@ -116,7 +116,7 @@ async def _attacked(name: str, place: Place, setting: Setting) -> Attacked:
             _attacker(name, field) as attacker,
             _memory(overlay) as samples,
         ):
-            held = len(witnesses.subscription_ids) + await attacker.ready()
+            held = len(witnesses.subscriptions) + await attacker.ready()
             await overlay.hold(held, _PREPARE_S)
             witnesses.start(clients)
             await asyncio.sleep(_LOADED_WARM_UP_S if attack.restarts else _WARM_UP_S)

@@ -61,23 +61,24 @@ class Witnesses:
         """What brokers told them, each once."""
 
     @property
-    def subscription_ids(self) -> list[str]:
-        """What their subscriptions are called, for somebody who would like to have them."""
-        return [f"gauges/{number}" for number in range(len(self._readers))]
+    def subscriptions(self) -> dict[str, str]:
+        """Their filters by the subscriptions' ids, for somebody who would like to have them."""
+        return {
+            f"gauges/{number}": " OR ".join(f"gauge = {each}" for each in reader.wants)
+            for number, reader in enumerate(self._readers)
+        }
 
     @asynccontextmanager
     async def subscribed(self) -> AsyncIterator[list[Client]]:
         """Let the subscribers subscribe and read meanwhile."""
         async with AsyncExitStack() as stack:
             clients, tasks = [], []
-            for number, url in enumerate(self._urls):
+            wanted = self.subscriptions.items()
+            for number, (url, (name, filter_)) in enumerate(zip(self._urls, wanted, strict=True)):
                 client = await stack.enter_async_context(
                     octopis.connect(url, client_id=f"witness-{number}", connect_s=30.0)
                 )
-                wanted = " OR ".join(f"gauge = {each}" for each in self._readers[number].wants)
-                stream = client.subscribe(
-                    wanted, names=[self.subscription_ids[number]], on_gap=self._gap
-                )
+                stream = client.subscribe(filter_, names=[name], on_gap=self._gap)
                 await stream.open()
                 tasks.append(asyncio.create_task(self._read(self._readers[number], stream)))
                 clients.append(client)
