@@ -261,8 +261,11 @@ def _print_attacked(found: list[measures.Attacked], rate: float) -> None:
             (
                 each.attack if name == measures.BEFORE else "",
                 name,
-                *(phase.rate, phase.p50_ms, phase.p99_ms, phase.lost),
-                *(phase.pause_ms, phase.memory_mb),
+                phase.rate,
+                *("-" if ms is None else ms for ms in (phase.p50_ms, phase.p99_ms)),
+                phase.lost,
+                phase.pause_ms,
+                "-" if phase.memory_mb is None else phase.memory_mb,
                 (", ".join(each.faults) or "holds") if name == measures.WHILE else "",
             )
             for each in found
