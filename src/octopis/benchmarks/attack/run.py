@@ -34,6 +34,9 @@ _LOADED_WARM_UP_S = 5.0
 
 _GRACE_S = 10.0
 _SAMPLE_S = 0.2
+_TELL_S = 60.0
+"""So much longer the attack lasts at most, until a broker that has started anew knows all."""
+
 _PREPARE_S = 600.0
 _STOP_S = 10.0
 
@@ -126,7 +129,8 @@ async def _attacked(name: str, place: Place, setting: Setting) -> Attacked:
             attacker.go()
             knows = asyncio.create_task(_told_anew(overlay, attack, place.spare, held))
             await asyncio.sleep(setting.seconds)
-            told = knows.result() if knows.done() else "; it does not know them all yet"
+            await asyncio.wait([knows], timeout=_TELL_S)
+            told = knows.result() if knows.done() else f"; it lacks some after {_TELL_S:g} s"
             knows.cancel()
             how = f"{await attacker.stop()}{told}"
             times.append(loop.time())
