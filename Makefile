@@ -28,7 +28,7 @@ format: $(READY) ## Format the code and mend what can be mended
 	@$(BIN)/ruff check --fix .
 
 lock: $(READY) ## Make requirements.lock anew from pyproject.toml
-	@$(BIN)/uv pip compile pyproject.toml --extra all --extra dev --universal --python-version 3.11 \
+	@$(BIN)/uv pip compile pyproject.toml --extra all --extra connect --extra dev --universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-header --quiet --output-file requirements.lock
 	@echo "requirements.lock is new; the next make installs it."
 

@@ -102,6 +102,17 @@ def test_server_that_cannot_be_reached_is_one_sentence(monkeypatch: pytest.Monke
         pytest.fail("must not come here")
 
 
+def test_spark_connect_without_its_libraries_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1")
+    monkeypatch.setattr(session.SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(session, "find_spec", lambda _: None)
+    with pytest.raises(SparkUnavailable) as caught, open_spark():
+        pytest.fail("must not come here")
+    assert str(caught.value).endswith(
+        "pip install 'octopis[connect]' (in a checkout: pip install -e '.[connect]')"
+    )
+
+
 def test_ctrl_c_ends_java_and_leaves_nothing(spark: SparkSession, tmp_path: Path):
     out, quotes = tmp_path / "out", tmp_path / "quotes"
     ingest_synthetic(spark, 1, 3, quotes)

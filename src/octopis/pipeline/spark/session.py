@@ -26,7 +26,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import octopis
-from octopis.errors import OperationFailed, SparkUnavailable
+from octopis.errors import OperationFailed, SparkUnavailable, how_to_install
 from octopis.pipeline.spark.java import check_java, java_ends_first, java_gateway, last_line
 from octopis.pipeline.spark.traces import TraceSource
 
@@ -128,7 +128,7 @@ def cached(frame: DataFrame) -> Iterator[DataFrame]:
 @contextmanager
 def _connect(remote: str) -> Iterator[SparkSession]:
     if find_spec("grpc") is None:
-        hint = "Spark Connect needs more: pip install 'octopis[connect]'"
+        hint = f"Spark Connect needs more: {how_to_install('connect')}"
         raise SparkUnavailable(f"cannot reach Spark at {remote}: {hint}")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # for a server that starts right here
     try:
