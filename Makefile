@@ -20,8 +20,9 @@ check: $(READY) ## Run the static checks alone
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-docs-check: $(READY) ## Run every command that README and docs show, also those that take minutes
-	@$(BIN)/pytest -m "long or not long" tests/unit/test_docs.py tests/pipeline/test_page.py tests/pipeline/test_examples.py
+docs-check: $(READY) ## Run all that README and docs show: page by page, in one folder, on Spark Connect
+	@$(BIN)/pytest -m "long or not long" tests/unit/test_docs.py tests/pipeline/test_page.py \
+		tests/pipeline/test_examples.py tests/pipeline/test_connect.py
 
 format: $(READY) ## Format the code and mend what can be mended
 	@$(BIN)/ruff format .

@@ -204,6 +204,12 @@ def test_limits_on_the_page_are_those_of_the_code():
     ]
 
 
+def test_keys_come_in_any_order_and_unknown_ones_are_left_alone():
+    wish = client.SubscribeRequest(1, 2, "a/1", "x > 1", "sql", 0)
+    pairs = {"later": [{}], **dict(reversed(msgspec.structs.asdict(wish).items()))}
+    assert client.decode_from_client(Frame(FrameKind.SUBSCRIBE, client.encode(pairs))) == wish
+
+
 def again(said: Said) -> bytes:
     """Return the bytes of what was said, decoded and encoded by the code."""
     (frame,) = FrameDecoder().receive_data(said.data)
