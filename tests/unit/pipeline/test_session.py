@@ -94,11 +94,23 @@ def test_no_java_is_one_sentence_and_no_traceback(tmp_path: Path):
     assert done.stderr.count("\n") == 1
 
 
-def test_server_that_cannot_be_reached_is_one_sentence(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1")
+@pytest.mark.parametrize("remote", ["sc://127.0.0.1:1", "sc://127.0.0.1:1/;user_id=me"])
+def test_server_that_cannot_be_reached_is_one_sentence_at_once(
+    remote: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("SPARK_REMOTE", remote)
     monkeypatch.setattr(session.SparkSession, "getActiveSession", lambda: None)
-    said = r"cannot reach Spark at sc://127\.0\.0\.1:1"
+    began = time.monotonic()
+    said = rf"cannot reach Spark at {remote}: is the server up\? \(.*refused"
     with pytest.raises(SparkUnavailable, match=said), open_spark():
+        pytest.fail("must not come here")
+    assert time.monotonic() - began < 5.0
+
+
+def test_address_that_makes_no_sense_is_one_sentence(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:door")
+    monkeypatch.setattr(session.SparkSession, "getActiveSession", lambda: None)
+    with pytest.raises(SparkUnavailable, match=r"cannot reach Spark at .*'door'"), open_spark():
         pytest.fail("must not come here")
 
 
