@@ -256,7 +256,7 @@ class TestFiles:
 
     def test_folder_is_refused(self, path: Path, read):
         path.mkdir()
-        assert refusal(read, path).startswith(f"{path} is not a Parquet file: ")
+        assert refusal(read, path) == f"{path} holds no part of a table"
 
     def test_name_with_a_colon_is_no_address(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read
