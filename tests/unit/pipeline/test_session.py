@@ -44,6 +44,14 @@ def test_existing_session_is_used_and_not_stopped(spark: SparkSession):
     assert spark.range(2).count() == 2
 
 
+def test_partitions_follow_this_machine_only_where_the_work_is_done_here():
+    """On a cluster Spark's own default holds, which it fits to what it finds there."""
+    key = "spark.sql.shuffle.partitions"
+    assert key in session.own_settings("local[2]")
+    assert key not in session.own_settings("spark://host:7077")
+    assert session.own_settings("local[2]", {key: "3"})[key] == "3"
+
+
 def test_workers_run_the_drivers_interpreter(spark: SparkSession):
     def tell(batches):
         for _ in batches:

@@ -7,7 +7,9 @@ is read once, in as many tasks as Spark cuts it into.
 from pathlib import Path
 
 import msgspec
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.files import whole_folder, write_json
@@ -16,7 +18,7 @@ from octopis.pipeline.ingest.lines import ACCEPTED, Tally
 from octopis.pipeline.ingest.quote_files import find_files
 from octopis.pipeline.ingest.quotes import synthetic_quotes
 from octopis.pipeline.ingest.reading import first_lines, is_padres, read_rows
-from octopis.pipeline.schemas import QUOTES
+from octopis.pipeline.schemas import QUARANTINE, QUOTES
 from octopis.pipeline.spark.session import cached
 
 QUOTES_TABLE = "quotes.parquet"
@@ -51,7 +53,10 @@ def ingest(spark: SparkSession, paths: list[Path], out: Path) -> IngestReport:
         if not report.accepted:
             raise InvalidConfiguration(_nothing_left(aside, report))
         q.accepted(rows).write.parquet(str(folder / QUOTES_TABLE))
-        aside.write.parquet(str(folder / QUARANTINE_TABLE))
+        if report.quarantined:
+            aside.write.parquet(str(folder / QUARANTINE_TABLE))
+        else:
+            _write_no_quarantine(folder)
         _write_report(folder, report)
     return report
 
@@ -61,9 +66,7 @@ def ingest_synthetic(spark: SparkSession, seed: int, days: int, out: Path) -> In
     quotes = synthetic_quotes(spark, seed, days)
     with whole_folder(out) as folder:
         quotes.write.parquet(str(folder / QUOTES_TABLE))
-        spark.createDataFrame(
-            [], "file string, line long, reason string, text string"
-        ).write.parquet(str(folder / QUARANTINE_TABLE))
+        _write_no_quarantine(folder)
         count = read_quotes(spark, folder).count()
         report = IngestReport(
             sources=[f"synthetic, seed {seed}"],
@@ -114,6 +117,13 @@ def _nothing_left(aside: DataFrame, report: IngestReport) -> str:
 
 def _shown(paths: list[Path]) -> str:
     return ", ".join(map(str, paths[:3])) + (" ..." if len(paths) > 3 else "")
+
+
+def _write_no_quarantine(folder: Path) -> None:
+    """Write the empty table: no work for Spark."""
+    (folder / QUARANTINE_TABLE).mkdir()
+    schema = to_arrow_schema(QUARANTINE)
+    pq.write_table(schema.empty_table(), folder / QUARANTINE_TABLE / "part-00000.parquet")
 
 
 def _write_report(folder: Path, report: IngestReport) -> None:

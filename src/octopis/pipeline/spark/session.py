@@ -45,10 +45,20 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
-    "spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 1)),
     "spark.sql.parquet.compression.codec": "zstd",
 }
 """What every session of ours starts with; Spark's own files and --conf may say more."""
+
+LOCAL_SETTINGS = {"spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 1))}
+"""The same on this machine alone. On a cluster nobody knows here how many cores there are: Spark
+starts from its own default there, and puts partitions together to fit what it finds."""
+
+_PATIENT_COMPILER = (
+    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
+    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+)
+"""Java optimises what runs ten times as often as usual. A command of Spark's runs for seconds, and
+a third of them went into optimising code that was hardly ever used again."""
 
 PACKAGE = "octopis.zip"
 
@@ -142,11 +152,17 @@ def _connect(remote: str) -> Iterator[SparkSession]:
         spark.stop()
 
 
+def own_settings(master: str, given: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return what a session at `master` starts with; what is given wins."""
+    local = LOCAL_SETTINGS if _is_local(master) else {}
+    return {**SETTINGS, **local, "spark.master": master, **(given or {})}
+
+
 @contextmanager
 def _start(master: str, settings: Mapping[str, str] | None) -> Iterator[SparkSession]:
     check_java()
     os.environ.pop(REMOTE_VARIABLE, None)  # PySpark would follow it, whatever master it is given
-    wanted = {**SETTINGS, "spark.master": master, **(settings or {})}
+    wanted = own_settings(master, settings)
     if _is_local(master):
         # Nothing leaves this machine, and the machine's own name need not be known to anyone.
         wanted |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -154,7 +170,7 @@ def _start(master: str, settings: Mapping[str, str] | None) -> Iterator[SparkSes
     else:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     quiet = shlex.quote(f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}")
-    wanted[_JAVA_OPTIONS] = f"{wanted.get(_JAVA_OPTIONS, '')} {quiet}".strip()
+    wanted[_JAVA_OPTIONS] = f"{_PATIENT_COMPILER} {wanted.get(_JAVA_OPTIONS, '')} {quiet}"
     with TemporaryDirectory(prefix="octopis-spark-") as folder:
         log = Path(folder) / "java.log"
         with (
