@@ -56,10 +56,10 @@ class Block:
         self.residual_bits = packed(np.isin(np.arange(len(self.owners)), list(self.residual)))
         self.live = packed(self.owners >= 0)
         self._shut_by = {name: np.array(slots, np.int64) for name, slots in layout.shut_by.items()}
-        self._needs_nothing: bool | None = None
-        """Whether a slot can match where all attributes are absent; found out when asked for."""
         self._left_on: dict[frozenset[int], Words] = {}
         self._build_columns(layout.drafts)
+        self._needs_nothing = bool((self.live & self._left_on_without([])).any())
+        """Whether a slot can match where all attributes with columns are absent."""
 
     def remove(self, slot: int) -> None:
         """Take an entry out."""
@@ -67,8 +67,6 @@ class Block:
 
     def concerns(self, batch: Batch) -> bool:
         """Tell whether anything can match: an attribute is there that some column asks for."""
-        if self._needs_nothing is None:
-            self._needs_nothing = bool(self._left_on_without([]).any())
         names = self._attributes.keys()
         return self._needs_nothing or not all(names.isdisjoint(found) for found in batch)
 
@@ -128,11 +126,24 @@ class Block:
                 reached[rows, self.destinations[slots + 64 * segment.first]] = True
         if self.residual:
             rows, slots = slots_of(candidates & self.residual_bits)
-            for row, slot, place in zip(
-                rows.tolist(), slots.tolist(), self.destinations[slots].tolist(), strict=True
-            ):
-                if not reached[row, place] and holds(self.residual[slot], batch[row]):
-                    reached[row, place] = True
+            self._evaluate(batch, rows, slots, reached)
+
+    def _evaluate(
+        self, batch: Batch, rows: Integers, slots: Integers, reached: npt.NDArray[np.bool_]
+    ) -> None:
+        """Evaluate candidates of destinations that are not reached yet."""
+        open_ones = np.flatnonzero(~reached[rows, self.destinations[slots]])
+        rows, slots = rows[open_ones], slots[open_ones]
+        found: set[tuple[int, int]] = set()
+        residual = self.residual
+        for row, slot, place in zip(
+            rows.tolist(), slots.tolist(), self.destinations[slots].tolist(), strict=True
+        ):
+            if found and (row, place) in found:
+                continue
+            if holds(residual[slot], batch[row]):
+                found.add((row, place))
+                reached[row, place] = True
 
     def matches(self, batch: Batch) -> tuple[Integers, Integers]:
         """Return all matches as rows of the batch, ascending, and numbers of their owners.
@@ -175,7 +186,7 @@ class Block:
         attribute are those of absent.
         """
         named = list(self._attributes)
-        if not batch[0].keys() >= self._attributes.keys():
+        if not batch or not batch[0].keys() >= self._attributes.keys():
             there = set().union(*batch)
             named = [name for name in named if name in there]
         numbers = [number for name in named for _, number in self._attributes[name]]

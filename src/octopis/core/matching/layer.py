@@ -22,6 +22,7 @@ import numpy as np
 
 from octopis.core.filters import Filter
 from octopis.core.filters.operands import Attributes
+from octopis.core.filters.terms import PresenceTerm, Term, ValueTerm
 from octopis.core.filters.tree import Node
 from octopis.core.matching.alternatives import (
     alternatives,
@@ -110,7 +111,9 @@ class Layer:
                     self._list(entry, [name])
 
     def _list(self, entry: Entry, names: list[str]) -> None:
-        nodes = (*entry.terms, *entry.rest)
+        # What is said of other attributes than the one that is there most likely fails at once.
+        terms = sorted(entry.terms, key=lambda term: _effort(term, names))
+        nodes = (*terms, *entry.rest)
         listed = Listed(entry.number, entry.destination, nodes, len(names) > 1)
         for name in names:
             self._lists.setdefault(name, []).append(listed)
@@ -190,6 +193,13 @@ class Layer:
                         continue
                     seen.add(id(listed))
                 yield listed
+
+
+def _effort(term: Term, names: list[str]) -> int:
+    """Return the place of a term among those that are evaluated for whoever has one of `names`."""
+    if isinstance(term, ValueTerm | PresenceTerm):
+        return int(term.attribute in names)
+    return 2
 
 
 def _counts(entries: list[Entry], needed: list[set[str]]) -> Counter[str]:
