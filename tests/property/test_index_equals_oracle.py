@@ -206,6 +206,35 @@ def test_long_life_of_adds_and_removes_equals_the_oracle(reached: Counter[str]):
     assert reached["joins of all layers"] > 3
 
 
+def test_many_names_and_wide_ors_equal_the_oracle(
+    monkeypatch: pytest.MonkeyPatch, reached: Counter[str]
+):
+    author = Author(7, [f"n{number}" for number in range(100)])
+    wanted = [Remembered(parse_filter(author.condition())) for _ in range(400)]
+    wanted += [Remembered(parse_filter(author.wide_or())) for _ in range(30)]
+    notifications: list[Attributes] = [Pooled(author.notification()) for _ in range(120)]
+    chosen = random.Random(8)  # noqa: S311 - repeatable on purpose
+    for _ in range(12):
+        monkeypatch.setattr(layer, "_COMMON_MIN", chosen.choice((2, 16, 30)))
+        monkeypatch.setattr(layer, "_COMMON_MAX", chosen.choice((2, 20, 256)))
+        monkeypatch.setattr(layer, "_LISTED_MAX", chosen.choice((0, 3, 64)))
+        pair = Pair()
+        size = chosen.choice((70, 150, 250))
+        for number in range(size):
+            pair.add(number, chosen.choice(wanted), f"link {number % 75}")
+        pair.check(chosen.sample(notifications, 40))
+        for left in (size // 2, size // 6, 1):  # below a quarter, what is left is built anew
+            present = list(pair.oracle._entries)
+            for number in chosen.sample(present, len(present) - left):
+                pair.remove(number)
+            pair.check(chosen.sample(notifications, 15))
+        assert sum(len(each.members) for each in pair.fast._layers) <= 4
+    assert reached["main blocks"] >= 10
+    for name in ("blocks of one attribute", "lists", "blocks with attributes that must be absent"):
+        assert reached[name] >= 50
+    assert reached["entries in several lists"] >= 10
+
+
 def test_empty_index_and_empty_batch_have_empty_answers():
     pair = Pair()
     pair.check([])

@@ -118,7 +118,11 @@ def one_of(rest: tuple[Node, ...], counts: Mapping[str, int]) -> set[str]:
     Where there is a choice, they are few, and rare by their `counts`.
     """
     choices = [found for node in rest if (found := _one_of(node, counts))]
-    return min(choices, key=len, default=set())
+    return min(
+        choices,
+        key=lambda names: (len(names), sum(counts.get(name, 0) for name in names)),
+        default=set(),
+    )
 
 
 def _one_of(node: Node, counts: Mapping[str, int]) -> set[str]:

@@ -42,11 +42,7 @@ class BitsetIndex(Generic[Id, Destination]):
     """A MatchingIndex on numpy bitsets."""
 
     def __init__(self) -> None:
-        self._numbers: dict[Id, int] = {}
-        self._ids: npt.NDArray[np.object_] = np.empty(64, np.object_)  # grows by doubling
-        self._members: list[Member | None] = []
-        self._layer_of: list[Layer | None] = []
-        self._free: list[int] = []
+        self._forget_numbers()
         self._destination_numbers: dict[Destination, int] = {}
         self._known_answers: dict[int, tuple[Destination, ...]] = {}
         self._pending: dict[int, Member] = {}
@@ -54,6 +50,13 @@ class BitsetIndex(Generic[Id, Destination]):
         self._pending_weight = 0
         self._evaluations = 0
         self._extra_reads = 0
+
+    def _forget_numbers(self) -> None:
+        self._numbers: dict[Id, int] = {}
+        self._ids: npt.NDArray[np.object_] = np.empty(64, np.object_)  # grows by doubling
+        self._members: list[Member | None] = []
+        self._layer_of: list[Layer | None] = []
+        self._free: list[int] = []
 
     # Adding and removing
 
@@ -92,6 +95,8 @@ class BitsetIndex(Generic[Id, Destination]):
                 self._layers.remove(layer)
         self._ids[number] = self._layer_of[number] = self._members[number] = None
         self._free.append(number)
+        if not self._numbers:
+            self._forget_numbers()
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -208,6 +213,8 @@ class BitsetIndex(Generic[Id, Destination]):
 
     def _tidy(self, reads: int) -> None:
         """Build and join layers where that pays, before they are read for `reads` notifications."""
+        if len(self) * _SHRINK < len(self._members) > _PENDING_MAX:
+            self._add_all_anew()
         self._evaluations += self._pending_weight * reads
         if len(self._pending) > _PENDING_MAX or self._evaluations > _BUILD_EVALUATIONS:
             self._build(list(self._pending.values()))
@@ -221,6 +228,15 @@ class BitsetIndex(Generic[Id, Destination]):
             if self._extra_reads * _READ_MEMBERS > len(self):
                 self._build([])
                 self._extra_reads = 0
+
+    def _add_all_anew(self) -> None:
+        """Number what is left from 0 on: lists of numbers never become shorter otherwise."""
+        ids, members = self._ids, [member for member in self._members if member is not None]
+        places = list(self._destination_numbers)
+        self._forget_numbers()
+        self._layers, self._pending, self._pending_weight = [], {}, 0
+        for old in members:
+            self.add(ids[old.number], old.filter, places[old.destination])
 
     def _build(self, members: list[Member]) -> None:
         """Make a layer of `members` and all layers not much larger (of all, if there are none)."""
