@@ -13,7 +13,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from octopis.core.filters.operands import Attributes
-from octopis.core.filters.terms import ComparisonTerm, PresenceTerm, Term
+from octopis.core.filters.terms import ComparisonTerm, LikeTerm, PresenceTerm, Term, ValueTerm
 from octopis.core.filters.tree import (
     CONJUNCTIONS_MAX,
     COST_MAX_US,
@@ -32,6 +32,10 @@ _MORE_TERMS_MAX = 32
 """Multiplied out, n terms become at most this many times n, and so many more."""
 
 
+_PLAIN = {ValueTerm, LikeTerm, ComparisonTerm}
+"""Terms that never contradict each other in a way that columns could not tell."""
+
+
 class Alternative(NamedTuple):
     """Terms, and ORs, that hold together."""
 
@@ -44,10 +48,9 @@ def alternatives(tree: Node) -> list[Alternative]:
 
     No alternative at all is FALSE. Evaluating all of them costs no more than a filter may.
     """
-    if isinstance(tree, And) and all(map(is_term, tree.children)):
-        found = [Alternative(tree.children)]  # type: ignore[arg-type]  # terms, as just tested
-    else:
-        found = _alternatives(tree, multiplied=True)
+    if isinstance(tree, And) and _PLAIN.issuperset(map(type, tree.children)):
+        return [Alternative(tree.children)]  # type: ignore[arg-type]  # terms, as just tested
+    found = _alternatives(tree, multiplied=True)
     if len(found) > 1 and sum(map(_cost_us, found)) > COST_MAX_US:
         found = _alternatives(tree, multiplied=False)
     return [each for each in found if not _contradicts(each.terms)]
@@ -105,10 +108,10 @@ def required(terms: Conjunction) -> set[str]:
     """Return the attributes that must all be there for the terms to hold."""
     names: set[str] = set()
     for term in terms:
-        if isinstance(term, ComparisonTerm):
-            names |= names_of(term)
-        elif not asks_for_absence(term):
+        if type(term) is ValueTerm:
             names.add(term.attribute)
+        elif not asks_for_absence(term):
+            names |= names_of(term)
     return names
 
 

@@ -166,8 +166,11 @@ class Block:
         """
         located = self._locate_one(batch[0]) if len(batch) == 1 else self._locate(batch)
         columns, rows, positions = located
-        found = np.empty((len(batch), len(self.live)), np.uint64)
-        found[:] = self.live & self._left_on_without(columns)
+        live = self.live
+        if len(columns) < len(self._columns):
+            live = live & self._left_on_without(columns)
+        found = np.empty((len(batch), len(live)), np.uint64)
+        found[:] = live
         step = max(1, _WORKING_BYTES // (8 * len(self.live)))
         for start in range(0, len(batch), step):
             part = slice(start, start + step)
@@ -281,7 +284,8 @@ class Block:
         hit = np.flatnonzero(inside)
         if not len(hit):
             return
-        owner = (np.arange(len(flat)) % rows.shape[1]).repeat(counts)[hit]
+        width = rows.shape[1]
+        owner = 0 if width == 1 else (np.arange(len(flat)) % width).repeat(counts)[hit]
         slots = self._gap_slots.take(gaps[hit])
         keep = ~(np.uint64(1) << (slots & 63).astype(np.uint64))
         np.bitwise_and.at(found, (owner, slots >> 6), keep)

@@ -205,13 +205,11 @@ def _effort(term: Term, names: list[str]) -> int:
 def _counts(entries: list[Entry], needed: list[set[str]]) -> Counter[str]:
     """Return how many entries name each attribute: those they need, and those to be absent."""
     counts = Counter(chain.from_iterable(needed))
-    counts.update(
-        name
-        for entry in entries
-        for term in entry.terms
-        if asks_for_absence(term)
-        for name in names_of(term)
-    )
+    for entry in entries:
+        if PresenceTerm in map(type, entry.terms):
+            for term in entry.terms:
+                if asks_for_absence(term):
+                    counts.update(names_of(term))
     return counts
 
 

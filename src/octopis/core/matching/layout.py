@@ -5,9 +5,8 @@ stand together on whole words, so that "any match behind this destination" is an
 words.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +23,10 @@ _SEGMENT_SLOTS_MIN = 64
 """Destinations with fewer slots share words; their own would be mostly empty."""
 
 
+_EVALUATED = {LikeTerm, ComparisonTerm}
+"""Terms that columns cannot answer."""
+
+
 class Entry(NamedTuple):
     """An alternative of a subscription: whose, behind which destination, and what must hold."""
 
@@ -31,6 +34,9 @@ class Entry(NamedTuple):
     destination: int
     terms: Conjunction
     rest: tuple[Node, ...] = ()
+
+
+_NUMBER = attrgetter("number")
 
 
 class Segment(NamedTuple):
@@ -78,29 +84,37 @@ class BlockLayout:
 
     def _note_entry(self, slot: int, entry: Entry) -> None:
         """Note what a slot asks of each column, and what only evaluation can answer."""
-        evaluated: list[Node] = [*entry.rest]
         asked: Iterable[Term] = entry.terms
+        is_answered = not entry.rest
+        if not _EVALUATED.isdisjoint(map(type, entry.terms)):
+            asked, is_answered = _what_columns_answer(entry.terms), False
+        for term in asked:
+            if type(term) is ValueTerm and term.attribute in self._named:
+                values = term.values
+                draft = self._draft((term.attribute, values.kind))
+                draft.add(slot, values.begins, values.cuts)
+            elif type(term) is PresenceTerm and term.attribute in self._named:
+                draft = self._draft((term.attribute, Presence.PRESENCE))
+                draft.add(slot, term.present, ())
+            else:
+                is_answered = False
+        if not is_answered:
+            self._note_unanswered(slot, entry)
+
+    def _note_unanswered(self, slot: int, entry: Entry) -> None:
+        evaluated: list[Node] = []
         for term in entry.terms:
             if isinstance(term, LikeTerm | ComparisonTerm):
                 evaluated.append(term)
-                asked = _what_columns_answer(entry.terms)
             elif term.attribute in self._named:
-                pass
+                continue
             elif asks_for_absence(term):
                 self.shut_by.setdefault(term.attribute, []).append(slot)
             else:
                 evaluated.append(term)
+        evaluated += entry.rest
         if evaluated:
             self.residual[slot] = tuple(evaluated)
-        for term in asked:
-            if isinstance(term, ValueTerm):
-                if term.attribute in self._named:
-                    values = term.values
-                    draft = self._draft((term.attribute, values.kind))
-                    draft.add(slot, values.begins, values.cuts)
-            elif isinstance(term, PresenceTerm) and term.attribute in self._named:
-                draft = self._draft((term.attribute, Presence.PRESENCE))
-                draft.add(slot, term.present, ())
 
     def _draft(self, key: ColumnKey) -> ColumnDraft:
         draft = self.drafts.get(key)
@@ -109,17 +123,20 @@ class BlockLayout:
         return draft
 
 
-def _by_destination(entries: Sequence[Entry]) -> Iterable[tuple[int | None, Iterable[Entry]]]:
+def _by_destination(entries: Sequence[Entry]) -> Iterable[tuple[int | None, list[Entry]]]:
     """Yield entries of large destinations one by one, then those of all others together."""
-    sizes = Counter(entry.destination for entry in entries)
-
-    def own_segment(entry: Entry) -> int | None:
-        return entry.destination if sizes[entry.destination] >= _SEGMENT_SLOTS_MIN else None
-
-    ordered = sorted(
-        entries, key=lambda entry: (own_segment(entry) is None, entry.destination, entry.number)
-    )
-    return groupby(ordered, own_segment)
+    groups: dict[int, list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault(entry.destination, []).append(entry)
+    others: list[Entry] = []
+    for destination in sorted(groups):
+        group = sorted(groups[destination], key=_NUMBER)
+        if len(group) >= _SEGMENT_SLOTS_MIN:
+            yield destination, group
+        else:
+            others += group
+    if others:
+        yield None, others
 
 
 def _what_columns_answer(terms: Conjunction) -> Iterable[Term]:
