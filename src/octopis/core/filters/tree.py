@@ -50,7 +50,7 @@ _COMPARISON_US = 20
 """What comparing two of the longest texts, or arithmetic, takes at most."""
 
 CONJUNCTIONS_MAX = 64
-"""How far a filter is multiplied out for the index; past that, it is evaluated term by term."""
+"""How far ANDs of ORs are multiplied out for the index; past that, the ORs are evaluated."""
 
 
 class And(msgspec.Struct, frozen=True):
