@@ -30,7 +30,10 @@ _CELLS_MIN, _CELLS_MAX = 16, 2048
 _WORKING_BYTES = 2**20
 """So many bits of a batch are worked on at once, to stay in the processor's cache."""
 
-_KEPT_MAX = 64
+_PART_COLUMNS = 2
+"""Columns that cost as much to read for a batch as it costs to read part of the batch alone."""
+
+_KEPT_MAX = 256
 """Sets of absent columns whose rows are kept joined; most notifications have one of a few sets."""
 
 _KINDS: dict[type, Kind | None] = {
@@ -164,6 +167,28 @@ class Block:
 
         Exact but for the slots in `residual`, which the caller still has to evaluate.
         """
+        parts = self._alike(batch)
+        if len(parts) > 1:
+            joined = np.empty((len(batch), len(self.live)), np.uint64)
+            for part in parts:
+                joined[part] = self._candidates([batch[row] for row in part])
+            return joined
+        return self._candidates(batch)
+
+    def _alike(self, batch: Batch) -> list[list[int]]:
+        """Return the rows in parts whose notifications have the same attributes, where that pays.
+
+        A part reads only its own columns, but costs as much as some columns do.
+        """
+        if len(batch) < 2 or batch[0].keys() >= self._attributes.keys():
+            return []
+        parts: dict[tuple[str, ...], list[int]] = {}
+        for row, attributes in enumerate(batch):
+            parts.setdefault(tuple(attributes), []).append(row)
+        columns = len(self._attributes.keys() & set().union(*parts))
+        return list(parts.values()) if columns > _PART_COLUMNS * len(parts) else []
+
+    def _candidates(self, batch: Batch) -> Words:
         located = self._locate_one(batch[0]) if len(batch) == 1 else self._locate(batch)
         columns, rows, positions = located
         live = self.live

@@ -44,7 +44,7 @@ _COMMON_MIN = 16
 _COMMON_SHARE = 512
 """And at least one in so many entries: else its rows would be nearly empty."""
 
-_COMMON_MAX = 256
+_COMMON_MAX = 1024
 """Attributes with columns in one block, the most frequent ones."""
 
 _LISTED_MAX = 64

@@ -132,7 +132,31 @@ def test_rows_grow_with_the_terms_and_not_with_attributes_times_entries():
     assert rows_bytes(4_000) <= 1_200 * 2 * 4_000
 
 
-def test_absent_columns_are_joined_once_for_each_set_of_them_within_bounds():
+def test_batch_of_many_kinds_of_notifications_is_read_in_parts_and_others_are_not():
+    names = "abcdefghijklmnop"
+    made = block(*(f"{name} > {n}" for name in names for n in range(3)), named=names)
+    several: list[Attributes] = [
+        {first: 2, second: 3} for first, second in zip(names[::2], names[1::2], strict=True)
+    ]
+    assert made._alike(several) == []  # as many parts as pairs of columns: not worth it
+    batch: list[Attributes] = [
+        dict.fromkeys("abcdefgh", 2), dict.fromkeys("ijklmnop", 1), dict.fromkeys("abcdefgh", 9),
+    ]  # fmt: skip
+    assert made._alike(batch) == [[0, 2], [1]]
+    assert owners(made, batch) == [
+        [3 * at + n for at in range(8) for n in range(2)],
+        [3 * at for at in range(8, 16)],
+        list(range(24)),
+    ]
+    assert owners(made, several) == [
+        [6 * at, 6 * at + 1, 6 * at + 3, 6 * at + 4, 6 * at + 5] for at in range(8)
+    ]
+
+
+def test_absent_columns_are_joined_once_for_each_set_of_them_within_bounds(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(module, "_KEPT_MAX", 10)
     names = "abcdefgh"
     made = block(*(f"{name} = {n}" for name in names for n in range(3)), named=names)
     for subset in range(256):
