@@ -1,4 +1,4 @@
-"""When the fast index builds, joins and drops blocks, and what its numbers mean."""
+"""When the fast index builds, joins and drops layers, and what its numbers mean."""
 
 import pytest
 
@@ -15,10 +15,10 @@ def filled(count: int, destination: str = "link") -> BitsetIndex[int, str]:
 
 
 def sizes(index: BitsetIndex[int, str]) -> list[int]:
-    return sorted(block.size for block in index._blocks)
+    return sorted(layer.size for layer in index._layers)
 
 
-def test_few_subscriptions_wait_and_many_become_a_block():
+def test_few_subscriptions_wait_and_many_become_a_layer():
     few, many = filled(64), filled(65)
     for index in (few, many):
         assert len(index.matches([{"a": 1}])[0]) == len(index)
@@ -26,7 +26,7 @@ def test_few_subscriptions_wait_and_many_become_a_block():
     assert (sizes(many), len(many._pending)) == ([65], 0)
 
 
-def test_waiting_ones_become_a_block_once_they_have_cost_as_much():
+def test_waiting_ones_become_a_layer_once_they_have_cost_as_much():
     index = filled(10)
     for _ in range(10):
         index.destinations([{"a": 1}] * 40)
@@ -35,7 +35,7 @@ def test_waiting_ones_become_a_block_once_they_have_cost_as_much():
     assert sizes(index) == [10]
 
 
-def test_new_block_takes_in_those_not_much_larger_and_leaves_large_ones(
+def test_new_layer_takes_in_those_not_much_larger_and_leaves_large_ones(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(bitset, "_READ_MEMBERS", 0)  # reading never joins
@@ -47,7 +47,7 @@ def test_new_block_takes_in_those_not_much_larger_and_leaves_large_ones(
     assert sizes(index) == [300, 1_000]
 
 
-def test_blocks_are_joined_once_reading_them_has_cost_as_much():
+def test_layers_are_joined_once_reading_them_has_cost_as_much():
     index = filled(1_000)
     index.destinations([{}])
     index.add_many((number, ANY, "link") for number in range(1_000, 1_100))
@@ -59,7 +59,7 @@ def test_blocks_are_joined_once_reading_them_has_cost_as_much():
     assert index.matches([{"a": 1}]) == [list(range(1_100))]
 
 
-def test_removed_ones_are_left_out_when_blocks_are_joined_and_empty_blocks_go():
+def test_removed_ones_are_left_out_when_layers_are_joined_and_empty_layers_go():
     index = filled(100)
     index.matches([{}])
     for number in range(0, 100, 2):
@@ -82,7 +82,7 @@ def test_number_of_a_removed_subscription_is_used_again_without_mixing_them_up()
     index.remove(3)
     index.add(700, parse_filter("b = 1"), "other")
     assert index._numbers[700] == 3
-    for _ in range(2):  # waiting, then in a block of its own
+    for _ in range(2):  # waiting, then in a layer
         assert index.matches([{"b": 1}, {"a": 1}])[0] == [700]
         assert 700 not in index.matches([{"a": 1}])[0]
         assert index.destinations([{"b": 1}]) == [("other",)]
