@@ -5,9 +5,16 @@ that, they become a layer, together with all layers that are not much larger. So
 geometrically, and no change ever costs a rebuild of everything. Reading many layers costs more
 than reading one; when that has cost as much as joining them would, they are joined. A layer of
 which little is left is built anew, and gives back the memory of what has gone.
+
+Building a large layer takes a second or more. Where others may not wait for that, the index is
+given somebody who builds large layers meanwhile (`submit`); until one is there, the layers that it
+is to replace are read.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Generic
 
@@ -28,6 +35,9 @@ _GROWTH = 2
 _SHRINK = 4
 """A layer is built anew once fewer than one in so many of its members are left."""
 
+_AT_ONCE_MAX = 2_000
+"""Members of a layer that is built at once also where others wait: that takes about 30 ms."""
+
 _BUILD_EVALUATIONS = 4_000
 """Evaluations of pending filters that cost about as much as building a small layer."""
 
@@ -38,10 +48,25 @@ _READ_MEMBERS = 10
 """Members that can be built anew at about the cost of reading one more layer."""
 
 
+Submit = Callable[[Callable[[], Layer]], "Future[Layer]"]
+"""Has something done meanwhile, as an Executor's `submit` does."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Join:
+    """Layers that are being joined, and what becomes of them."""
+
+    layers: list[Layer]
+    members: list[Member]
+    result: "Future[Layer]"
+
+
 class BitsetIndex(Generic[Id, Destination]):
     """A MatchingIndex on numpy bitsets."""
 
-    def __init__(self) -> None:
+    def __init__(self, submit: Submit | None = None) -> None:
+        self._submit = submit
+        self._join: _Join | None = None
         self._forget_numbers()
         self._destination_numbers: dict[Destination, int] = {}
         self._known_answers: dict[int, tuple[Destination, ...]] = {}
@@ -211,8 +236,14 @@ class BitsetIndex(Generic[Id, Destination]):
 
     # Layers
 
+    def tidy(self) -> None:
+        """Put what was added where it is found fast; else the next notification does so."""
+        self._tidy(0)
+
     def _tidy(self, reads: int) -> None:
         """Build and join layers where that pays, before they are read for `reads` notifications."""
+        if self._join is not None and self._join.result.done():
+            self._end_join(self._join)
         if len(self) * _SHRINK < len(self._members) > _PENDING_MAX:
             self._add_all_anew()
         self._evaluations += self._pending_weight * reads
@@ -220,20 +251,27 @@ class BitsetIndex(Generic[Id, Destination]):
             self._build(list(self._pending.values()))
             self._pending.clear()
             self._pending_weight = self._evaluations = 0
-        for layer in [layer for layer in self._layers if layer.size * _SHRINK < len(layer.members)]:
-            self._layers.remove(layer)
-            self._build(self._left_in(layer))
-        if len(self._layers) > 1:
+        for layer in self._idle_layers():
+            if layer.size * _SHRINK < len(layer.members) and layer in self._layers:
+                self._layers.remove(layer)
+                self._build(self._left_in(layer))
+        if len(self._layers) > 1 and reads:
             self._extra_reads += len(self._layers) - 1
             if self._extra_reads * _READ_MEMBERS > len(self):
                 self._build([])
                 self._extra_reads = 0
+
+    def _idle_layers(self) -> list[Layer]:
+        """Return the layers that nobody is joining."""
+        busy = [] if self._join is None else self._join.layers
+        return [layer for layer in self._layers if layer not in busy]
 
     def _add_all_anew(self) -> None:
         """Number what is left from 0 on: lists of numbers never become shorter otherwise."""
         ids, members = self._ids, [member for member in self._members if member is not None]
         places = list(self._destination_numbers)
         self._forget_numbers()
+        self._join = None
         self._layers, self._pending, self._pending_weight = [], {}, 0
         for old in members:
             self.add(ids[old.number], old.filter, places[old.destination])
@@ -241,17 +279,52 @@ class BitsetIndex(Generic[Id, Destination]):
     def _build(self, members: list[Member]) -> None:
         """Make a layer of `members` and all layers not much larger (of all, if there are none)."""
         joining_all = not members
-        while self._layers:
-            smallest = min(self._layers, key=lambda layer: layer.size)
-            if not joining_all and smallest.size > _GROWTH * len(members):
+        joined: list[Layer] = []
+        size = len(members)
+        for layer in sorted(self._idle_layers(), key=lambda layer: layer.size):
+            if not joining_all and layer.size > _GROWTH * size:
                 break
-            self._layers.remove(smallest)
-            members += self._left_in(smallest)
+            joined.append(layer)
+            size += layer.size
+        if self._submit is not None and size > _AT_ONCE_MAX:
+            joined += [
+                self._add_layer(members[start : start + _AT_ONCE_MAX])
+                for start in range(0, len(members), _AT_ONCE_MAX)
+            ]
+            if self._join is None and len(joined) > 1:
+                self._begin_join(joined)
+            return
+        for layer in joined:
+            self._layers.remove(layer)
+            members += self._left_in(layer)
         if members:
-            layer = Layer(members)
-            self._layers.append(layer)
-            for member in members:
+            self._add_layer(members)
+
+    def _add_layer(self, members: list[Member]) -> Layer:
+        layer = Layer(members)
+        self._layers.append(layer)
+        for member in members:
+            self._layer_of[member.number] = layer
+        return layer
+
+    def _begin_join(self, layers: list[Layer]) -> None:
+        assert self._submit is not None, "nobody builds layers meanwhile"
+        members = [member for layer in layers for member in self._left_in(layer)]
+        self._join = _Join(layers, members, self._submit(partial(Layer, members)))
+
+    def _end_join(self, join: _Join) -> None:
+        """Let the new layer take the place of those that it was made of."""
+        self._join = None
+        layer = join.result.result()
+        for old in join.layers:
+            if old in self._layers:  # else all its members have gone meanwhile
+                self._layers.remove(old)
+        self._layers.append(layer)
+        for member in join.members:
+            if self._members[member.number] is member:
                 self._layer_of[member.number] = layer
+            else:
+                layer.remove(member.number)
 
     def _left_in(self, layer: Layer) -> list[Member]:
         return [member for member in layer.members if self._members[member.number] is member]
