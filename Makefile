@@ -20,15 +20,16 @@ check: $(READY) ## Run the static checks alone
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-docs-check: $(READY) ## Run every command that README and docs show, also those that take minutes
-	@$(BIN)/pytest -m "long or not long" tests/unit/test_docs.py tests/pipeline/test_page.py tests/pipeline/test_examples.py
+docs-check: $(READY) ## Run all that README and docs show: page by page, in one folder, on Spark Connect
+	@$(BIN)/pytest -m "long or not long" tests/unit/test_docs.py tests/pipeline/test_page.py \
+		tests/pipeline/test_examples.py tests/pipeline/test_connect.py
 
 format: $(READY) ## Format the code and mend what can be mended
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
 lock: $(READY) ## Make requirements.lock anew from pyproject.toml
-	@$(BIN)/uv pip compile pyproject.toml --extra all --extra dev --universal --python-version 3.11 \
+	@$(BIN)/uv pip compile pyproject.toml --extra all --extra connect --extra dev --universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-header --quiet --output-file requirements.lock
 	@echo "requirements.lock is new; the next make installs it."
 

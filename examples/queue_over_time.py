@@ -23,12 +23,12 @@ if len(sys.argv) > 1:
     traces = [Path(sys.argv[1])]
 else:
     burst = ScenarioPlan(
-        routing=RoutingOptions(Algorithm.SNR), name="burst", high_rate_notifications=2_000
+        routing=RoutingOptions(Algorithm.SNR), name="queue-burst", high_rate_notifications=2_000
     )
-    write_example(burst, Path("burst"))
-    traces = [Path(f"burst-{algorithm}") for algorithm in ("snr", "dnr")]
+    write_example(burst, Path("queue-burst"))
+    traces = [Path(f"queue-burst-{algorithm}") for algorithm in ("snr", "dnr")]
     for trace, algorithm in zip(traces, (Algorithm.SNR, Algorithm.DNR), strict=True):
-        run(read_scenario(Path("burst")).with_algorithm(algorithm), trace, level=Level.FULL)
+        run(read_scenario(Path("queue-burst")).with_algorithm(algorithm), trace, level=Level.FULL)
 
 # %% The longest queue between two clusters in the first trace; window by window, in all of them
 with open_spark() as spark:

@@ -273,11 +273,16 @@ class NotOpen(InvalidInput):
     """A client or a stream is used before it is opened, or after it was closed."""
 
 
+def how_to_install(extra: str) -> str:
+    """Return what to type for an extra: where the package is installed, and in a checkout."""
+    return f"pip install 'octopis[{extra}]' (in a checkout: pip install -e '.[{extra}]')"
+
+
 class MissingExtra(InvalidInput):
     """A command needs a library that `pip install octopis` leaves out."""
 
     def __init__(self, command: str, library: str, extra: str) -> None:
-        super().__init__(f"{command} needs {library}: pip install 'octopis[{extra}]'")
+        super().__init__(f"{command} needs {library}: {how_to_install(extra)}")
         self.extra = extra
 
 

@@ -3,41 +3,34 @@
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable
 
 import pytest
 from msgspec.structs import replace
 
 from octopis.broker.broker import LiveBroker
-from octopis.client.client import Client
 from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm
 from octopis.core.routing.marks import Confirmed
 from octopis.core.routing.settling import Inquiry, Report
 from octopis.core.wire.client import (
-    AnswerItem,
     Consumed,
     SettledRequest,
     SubscribeRequest,
-    decode_to_client,
     encode_publish,
     encode_request,
 )
-from octopis.core.wire.control import Goodbye, Notice, Refusal, encode_control
-from octopis.core.wire.frames import Frame, FrameKind, encode, encode_frame
+from octopis.core.wire.control import Notice, encode_control
+from octopis.core.wire.frames import FrameKind, encode, encode_frame
 from octopis.core.wire.greeting import (
     BrokerHello,
     ClientHello,
-    decode_answer,
     encode_hello,
 )
 from octopis.core.wire.inquiries import encode_asking
 from octopis.core.wire.link import overlay_digest
 from octopis.core.wire.published import encode_published
-from octopis.errors import InvalidFilter, InvalidNotification
 from support.live import (
     LIMITS,
-    RawPeer,
     client_of,
     line,
     overlay,
@@ -45,56 +38,8 @@ from support.live import (
     raw_peer,
     ready,
     run_live,
-    tables_hold,
 )
-
-SCOT = line(2, 2)
-A0, A1, B0, B1 = SCOT.brokers
-DIGEST = overlay_digest(SCOT)
-IMPATIENT = replace(LIMITS, hello_s=0.3, silence_s=0.6, keepalive_s=0.2, client_silence_s=0.6)
-
-
-def with_witness(
-    bad: Callable[[LiveBroker], Awaitable[object]], broker: BrokerId = B0, **options: object
-) -> None:
-    """Do something bad to a broker, while a publisher and a subscriber use it, before and after."""
-
-    async def work() -> None:
-        async with (
-            ready(overlay(SCOT, **options)) as live,
-            client_of(live[A0]) as writer,
-            client_of(live[broker]) as reader,
-            reader.subscribe("x > 0") as notifications,
-        ):
-            await tables_hold(live, 1)
-            await still_works(writer, notifications, 1)
-            await bad(live[broker])
-            await still_works(writer, notifications, 2)
-            assert all(link.is_up for each in live.values() for link in each.links.values())
-            assert notifications.gaps == 0
-
-    run_live(work())
-
-
-async def still_works(writer: Client, notifications, number: int) -> None:
-    await writer.publish({"x": number})
-    async with asyncio.timeout(5):
-        assert (await anext(notifications)).attributes == {"x": number}
-
-
-def refusal_in(frames: list[Frame]) -> str:
-    """Return why a broker did not take somebody in."""
-    (answer,) = [decode_answer(frame) for frame in frames]
-    assert isinstance(answer, Refusal)
-    return answer.message
-
-
-def goodbye_in(frames: list[Frame]) -> str:
-    """Return why a broker has closed the connection of a client."""
-    said = [decode_to_client(frame) for frame in frames]
-    (goodbye,) = [each for each in said if isinstance(each, Goodbye)]
-    return goodbye.reason
-
+from support.witness import A0, A1, B0, B1, DIGEST, IMPATIENT, goodbye_in, refusal_in, with_witness
 
 OPENINGS = {
     "random bytes": (b"\xff" + os.urandom(200), "a frame of"),
@@ -336,91 +281,6 @@ def test_false_neighbour_cannot_make_the_core_stumble(algorithm: Algorithm, word
                 assert (await peer.frames())[-1].kind == FrameKind.GOODBYE
 
     run_live(work())
-
-
-async def answer_to(peer: RawPeer, data: bytes) -> AnswerItem:
-    await peer.send(data)
-    for frame in await peer.next_frames():
-        said = decode_to_client(frame)
-        if isinstance(said, list):
-            assert isinstance(said[0], AnswerItem)
-            return said[0]
-    raise AssertionError("there was no answer")
-
-
-@pytest.mark.parametrize(
-    ("wanted", "dialect", "reason"),
-    [
-        ("price >", "sql", "at column 8"),
-        ("x > " + "1" * 5_000, "sql", "more than"),
-        (" AND ".join(["x > 1"] * 700), "sql", "more than"),
-        ("x > 1", "xpath", "no filter dialect"),
-    ],
-)
-def test_bad_filter_is_refused_and_the_connection_stays(wanted: str, dialect: str, reason: str):
-    async def bad(broker: LiveBroker) -> None:
-        async with raw_client(broker) as peer:
-            request = SubscribeRequest(7, 1, "raw/1", wanted, dialect, 0)
-            answer = await answer_to(peer, encode_request(request))
-            assert answer.request == 7
-            assert answer.refusal is not None
-            assert reason in answer.refusal.message
-            assert not broker.clients["raw"].numbers
-            request = SubscribeRequest(8, 1, "raw/1", "y > 1", "sql", 0)
-            assert (await answer_to(peer, encode_request(request))).refusal is None
-
-    with_witness(bad)
-
-
-def test_invalid_filter_arrives_as_it_was_raised():
-    async def bad(broker: LiveBroker) -> None:
-        async with raw_client(broker) as peer:
-            request = SubscribeRequest(7, 1, "raw/1", "price > 50 AND AND", "sql", 0)
-            answer = await answer_to(peer, encode_request(request))
-            error = answer.refusal.as_error()
-            assert isinstance(error, InvalidFilter)
-            assert (error.column, error.reason in str(error)) == (16, True)
-
-    with_witness(bad)
-
-
-@pytest.mark.parametrize(
-    ("notification", "reason"),
-    [
-        ([{"x": None}, b"", "raw", 1, 1], "notification 2 of the batch: attribute 'x'"),
-        ([{"": 1}, b"", "raw", 1, 1], "attribute names have 1 to 255 characters"),
-        ([{"x": float("nan")}, b"", "raw", 1, 1], "compares with nothing"),
-        ([{"x": 2**64 - 1}, b"", "raw", 1, 1], "does not fit in 64 bits"),
-        ([{f"x{n}": n for n in range(65)}, b"", "raw", 1, 1], "at most 64 attributes"),
-        ([{"x": "y" * 65_536}, b"", "raw", 1, 1], "65536 characters"),
-        ([{"x": 1}, "text", "raw", 1, 1], "the payload must be bytes"),
-        ([{"x": 1}, b"", "somebody else", 1, 1], "in the name of 'somebody else'"),
-        ([{"x": 1}, bytes(1_100_000), "raw", 1, 1], "at most 4,096 notifications and 1,048,576"),
-    ],
-)
-def test_invalid_notification_is_refused_with_its_whole_batch(notification: list, reason: str):
-    async def bad(broker: LiveBroker) -> None:
-        async with raw_client(broker) as peer:
-            good = encode_published({"x": 99}, b"", "raw", 1, 1)
-            data = encode_publish(3, [good, encode(notification)])
-            answer = await answer_to(peer, data)
-            assert answer.request == 3
-            error = answer.refusal.as_error()
-            assert isinstance(error, InvalidNotification)
-            assert reason in str(error)
-
-    with_witness(bad)
-
-
-def test_notification_that_is_too_long_is_refused():
-    async def bad(broker: LiveBroker) -> None:
-        async with raw_client(broker) as peer:
-            data = encode_publish(3, [encode([{"x": 1}, bytes(9_000_000), "raw", 1, 1])])
-            answer = await answer_to(peer, data)
-            assert answer.refusal is not None
-            assert "more than 8,388,608" in answer.refusal.message
-
-    with_witness(bad)
 
 
 def test_strangers_cannot_flood_the_log(caplog):

@@ -22,7 +22,7 @@ def test_queue_of_a_trace_is_plotted(
     found = runpy.run_path(str(EXAMPLES / "queue_over_time.py"))
 
     longest = {name: rows["queue_length"].max() for name, rows in found["series"].items()}
-    assert longest["burst-dnr"] < longest["burst-snr"]
+    assert longest["queue-burst-dnr"] < longest["queue-burst-snr"]
     assert (tmp_path / "queue.png").read_bytes().startswith(b"\x89PNG")
 
 

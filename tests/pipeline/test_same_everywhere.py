@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -10,9 +11,17 @@ from octopis.pipeline.ingest.quotes import synthetic_quotes
 from octopis.pipeline.results.check import compare
 from octopis.pipeline.results.metrics import run_metrics
 from octopis.pipeline.scenarios.build import build
-from octopis.pipeline.scenarios.truth import Oracle, pairs, read_notifications, targets
+from octopis.pipeline.scenarios.truth import (
+    PAIRS_TABLE,
+    TARGETS_TABLE,
+    Oracle,
+    pairs,
+    read_notifications,
+    write_matches,
+)
 from octopis.pipeline.spark.traces import Traces, read_trace
 from octopis.scenario.folder import FILES, read_scenario
+from octopis.scenario.tables import part_files
 from support.quotes import HEADER, csv_rows, write_lines
 from support.traces import make_scenario, make_trace, small_plan
 
@@ -40,7 +49,7 @@ def test_scenario_is_the_same_to_the_byte(spark: SparkSession, tmp_path: Path):
         folder = tmp_path / str(count)
         ordered = quotes.orderBy("close" if count == 2 else "date")
         build(spark, ordered.repartition(count), plan, folder)
-        return [(folder / name).read_bytes() for name in FILES]
+        return [part.read_bytes() for name in FILES for part in part_files(folder / name)]
 
     first, *others = [on_partitions(spark, count, files) for count in PARTITIONS]
     quotes.unpersist()
@@ -70,8 +79,11 @@ def test_truth_is_the_same(spark: SparkSession, tmp_path: Path):
     notifications = read_notifications(spark, scenario)
 
     def truth(count: int) -> list:
-        cut = notifications.repartition(count)
-        return [rows_of(pairs(spark, cut, oracle)), rows_of(targets(spark, cut, oracle))]
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        write_matches(spark, notifications.repartition(count), oracle, folder)
+        tables = [pq.read_table(folder / name) for name in (PAIRS_TABLE, TARGETS_TABLE)]
+        return [sorted(table.to_pylist(), key=str) for table in tables]
 
     first, *others = [on_partitions(spark, count, truth) for count in PARTITIONS]
     assert first[0]

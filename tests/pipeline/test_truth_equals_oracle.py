@@ -1,6 +1,10 @@
 """Whatever is subscribed and published, the ground truth is what the linear index says."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pyarrow as pa
+import pyarrow.parquet as pq
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
@@ -8,7 +12,13 @@ from pyspark.sql import SparkSession
 from octopis.core.filters import parse_filter
 from octopis.core.matching import LinearIndex
 from octopis.core.model import BrokerId
-from octopis.pipeline.scenarios.truth import Oracle, pairs, targets
+from octopis.pipeline.scenarios.truth import (
+    PAIRS_TABLE,
+    TARGETS_TABLE,
+    Oracle,
+    pairs,
+    write_matches,
+)
 from octopis.scenario.tables import Subscriber
 
 NUMBERS = st.integers(-3, 3)
@@ -65,7 +75,12 @@ def test_truth_equals_the_linear_oracle(spark: SparkSession, texts: list[str], p
     assert found == sorted(
         (number, name) for number, names in enumerate(linear.matches(published)) for name in names
     )
-    reached = {row[1]: row[2] for row in targets(spark, frame, oracle).collect()}
+    with TemporaryDirectory() as folder:
+        assert write_matches(spark, frame, oracle, Path(folder)) == len(found)
+        written = pq.read_table(Path(folder) / PAIRS_TABLE)
+        targets = pq.read_table(Path(folder) / TARGETS_TABLE)
+    assert found == sorted((row["sequence"], row["subscription"]) for row in written.to_pylist())
+    reached = {row["sequence"]: row["brokers"] for row in targets.to_pylist()}
     assert reached == {
         number: sorted(brokers) for number, brokers in enumerate(linear.destinations(published))
     }

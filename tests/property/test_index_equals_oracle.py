@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from octopis.core.filters import Filter, parse_filter
-from octopis.core.matching import BitsetIndex, LinearIndex, bitset, block
+from octopis.core.matching import BitsetIndex, LinearIndex, bitset, block, layer
 from octopis.core.matching.block import Block
+from octopis.core.matching.layer import Layer
 from support.author import COMPARATORS, Attributes, Author
 
 
@@ -68,11 +69,12 @@ class Pair:
 def reached(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count what the tests drive the fast index through."""
     counts: Counter[str] = Counter()
-    init, build = Block.__init__, BitsetIndex._build
+    init, build, init_layer = Block.__init__, BitsetIndex._build, Layer.__init__
 
-    def counted_init(self: Block, members: Any) -> None:
-        init(self, members)
+    def counted_init(self: Block, entries: Any, named: Any) -> None:
+        init(self, entries, named)
         counts["blocks"] += 1
+        counts["blocks with attributes that must be absent"] += bool(self._shut_by)
         counts["blocks with residual slots"] += bool(self.residual)
         counts["blocks with gaps"] += bool(len(self._gap_slots))
         counts["blocks of one filter with several slots"] += self.shares_owners
@@ -83,13 +85,23 @@ def reached(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
             s.destination is None for s in self.segments
         )
 
+    def counted_init_layer(self: Layer, members: Any) -> None:
+        init_layer(self, members)
+        counts["layers"] += 1
+        counts["main blocks"] += None in self._blocks
+        counts["blocks of one attribute"] += len(self._blocks.keys() - {None})
+        counts["lists"] += len(self._lists)
+        listed = [each for entries in self._lists.values() for each in entries]
+        counts["entries in several lists"] += any(each.is_shared for each in listed)
+
     def counted_build(self: BitsetIndex[Any, Any], members: Any) -> None:
-        before, added = len(self._blocks), len(members)
+        before, added = len(self._layers), len(members)
         build(self, members)
-        counts["joins of all blocks"] += not added
-        counts["joins of small blocks"] += bool(added) and len(self._blocks) <= before
+        counts["joins of all layers"] += not added
+        counts["joins of small layers"] += bool(added) and len(self._layers) <= before
 
     monkeypatch.setattr(Block, "__init__", counted_init)
+    monkeypatch.setattr(Layer, "__init__", counted_init_layer)
     monkeypatch.setattr(BitsetIndex, "_build", counted_build)
     return counts
 
@@ -164,7 +176,8 @@ def test_columns_of_thousands_of_boundaries_have_gaps_and_equal_the_oracle(
     pair.check(batch)
     for attributes in batch[:10]:
         pair.check([attributes])
-    columns = pair.fast._blocks[0]._columns
+    (main,) = pair.fast._layers[0]._blocks.values()
+    columns = main._columns
     assert max(column._positions.count for column in columns) > 1024
     assert reached["blocks with gaps"] == 1
 
@@ -189,8 +202,37 @@ def test_long_life_of_adds_and_removes_equals_the_oracle(reached: Counter[str]):
             del present[3:]
         for _ in range(chosen.choice((1, 1, 20))):
             pair.check(chosen.sample(notifications, 5))
-    assert reached["joins of small blocks"] > 3
-    assert reached["joins of all blocks"] > 3
+    assert reached["joins of small layers"] > 3
+    assert reached["joins of all layers"] > 3
+
+
+def test_many_names_and_wide_ors_equal_the_oracle(
+    monkeypatch: pytest.MonkeyPatch, reached: Counter[str]
+):
+    author = Author(7, [f"n{number}" for number in range(100)])
+    wanted = [Remembered(parse_filter(author.condition())) for _ in range(400)]
+    wanted += [Remembered(parse_filter(author.wide_or())) for _ in range(30)]
+    notifications: list[Attributes] = [Pooled(author.notification()) for _ in range(120)]
+    chosen = random.Random(8)  # noqa: S311 - repeatable on purpose
+    for _ in range(12):
+        monkeypatch.setattr(layer, "_COMMON_MIN", chosen.choice((2, 16, 30)))
+        monkeypatch.setattr(layer, "_COMMON_MAX", chosen.choice((2, 20, 256)))
+        monkeypatch.setattr(layer, "_LISTED_MAX", chosen.choice((0, 3, 64)))
+        pair = Pair()
+        size = chosen.choice((70, 150, 250))
+        for number in range(size):
+            pair.add(number, chosen.choice(wanted), f"link {number % 75}")
+        pair.check(chosen.sample(notifications, 40))
+        for left in (size // 2, size // 6, 1):  # below a quarter, what is left is built anew
+            present = list(pair.oracle._entries)
+            for number in chosen.sample(present, len(present) - left):
+                pair.remove(number)
+            pair.check(chosen.sample(notifications, 15))
+        assert sum(len(each.members) for each in pair.fast._layers) <= 4
+    assert reached["main blocks"] >= 10
+    for name in ("blocks of one attribute", "lists", "blocks with attributes that must be absent"):
+        assert reached[name] >= 50
+    assert reached["entries in several lists"] >= 10
 
 
 def test_empty_index_and_empty_batch_have_empty_answers():
@@ -201,7 +243,7 @@ def test_empty_index_and_empty_batch_have_empty_answers():
     for number in range(100):
         pair.add(number, parse_filter("a IS NULL AND b > 3 OR c = 'x'"), "link")
     pair.check([{}])
-    assert pair.fast._blocks
+    assert pair.fast._layers
     assert pair.fast.destinations([]) == []
     assert pair.fast.matches([]) == []
 
@@ -216,7 +258,7 @@ def test_block_of_one_condition_without_choice_equals_the_oracle(text: str):
     pair.check([{}, {"a": 1}, {"a": "x"}])
     pair.remove(69)
     pair.check([{"a": 1}])
-    assert pair.fast._blocks
+    assert pair.fast._layers
 
 
 # Small examples that shrink
@@ -231,11 +273,14 @@ ENTRIES = st.lists(ENTRY, max_size=12)
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make blocks of few subscriptions, with few cells, and join them soon."""
+    """Make blocks of few subscriptions, with few cells, and join layers soon."""
     monkeypatch.setattr(bitset, "_PENDING_MAX", 2)
     monkeypatch.setattr(bitset, "_GROWTH", 1)
     monkeypatch.setattr(bitset, "_READ_MEMBERS", 5)
     monkeypatch.setattr(block, "_CELLS_MAX", 3)
+    monkeypatch.setattr(layer, "_COMMON_MIN", 2)
+    monkeypatch.setattr(layer, "_COMMON_MAX", 3)
+    monkeypatch.setattr(layer, "_LISTED_MAX", 1)
 
 
 @pytest.mark.usefixtures("eager")
@@ -250,6 +295,8 @@ def test_small_sets_equal_the_oracle(reached: Counter[str]):
 
     check()
     assert reached["blocks with residual slots"] > 20
+    assert reached["blocks of one attribute"] > 20
+    assert reached["lists"] > 20
 
 
 class Lives(RuleBasedStateMachine):
@@ -298,9 +345,11 @@ def test_interleaved_adds_removes_and_matches_equal_the_oracle(reached: Counter[
     run_state_machine_as_test(
         Lives, settings=settings(max_examples=150, stateful_step_count=30, deadline=None)
     )
-    assert reached["blocks"] > 100
-    assert reached["joins of all blocks"] > 10
-    assert reached["joins of small blocks"] > 10
+    assert reached["main blocks"] > 50
+    assert reached["blocks of one attribute"] > 50
+    assert reached["lists"] > 50
+    assert reached["joins of all layers"] > 10
+    assert reached["joins of small layers"] > 10
 
 
 def generated_operators() -> Iterator[str]:

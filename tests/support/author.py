@@ -1,6 +1,7 @@
 """Random filters, as text with every operator, and random notifications."""
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 Attributes = dict[str, Any]
@@ -21,8 +22,9 @@ COMPARATORS = ("=", "<>", "<", "<=", ">", ">=")
 class Author:
     """Writes random filters in the SQL dialect, with every operator, and notifications."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, names: Sequence[str] = NAMES) -> None:
         self.random = random.Random(seed)  # noqa: S311 - repeatable on purpose
+        self.names = names
 
     def number(self) -> int | float:
         if self.random.random() < 0.5:
@@ -39,8 +41,9 @@ class Author:
         return self.number() if kind < 0.5 else self.text() if kind < 0.9 else kind < 0.95
 
     def notification(self) -> Attributes:
-        present = self.random.choice((0, 3, 5, 7))
-        found: Attributes = {name: self.value() for name in self.random.sample(NAMES, present)}
+        most = min(len(self.names), 64)
+        present = self.random.choice((0, 3, 5, most))
+        found: Attributes = {name: self.value() for name in self.random.sample(self.names, present)}
         if found and self.random.random() < 0.1:  # given so by hand, it is absent
             found[self.random.choice(list(found))] = None
         return found
@@ -56,12 +59,22 @@ class Author:
             return f"NOT ({self.term()} OR {self.term()}) AND ({self.term()} OR {self.term()})"
         if shape < 0.9:  # past the limit of spreading: 2 to the power of 7
             return " AND ".join(
-                f"({name} < 5 OR {self.term()} OR {name} IS NULL)" for name in NAMES
+                f"({name} < 5 OR {self.term()} OR {name} IS NULL)" for name in self.names[:7]
             )
         return self.term()
 
+    def wide_or(self) -> str:
+        """Return an OR of more conjunctions than a filter is multiplied out into."""
+        terms = (self.term() for _ in range(self.random.choice((85, 105))))
+        # TRUE would be all that is left, and a filter's length is bounded.
+        parts = [term for term in terms if term != "TRUE" and len(term) <= 30]
+        if self.random.random() < 0.5:  # ORs inside, which need one of a few attributes
+            chosen = [self.random.sample(self.names, 3) for _ in range(7)]
+            parts += [" AND ".join(f"({a} = 1 OR {b} > 2 OR {c} LIKE '%a')" for a, b, c in chosen)]
+        return " OR ".join(f"({part})" for part in parts)
+
     def term(self) -> str:
-        name, other = self.random.sample(NAMES, 2)
+        name, other = self.random.sample(self.names, 2)
         kind = self.random.randrange(12)
         no = self.random.choice(("", "NOT "))
         if kind < 4:

@@ -70,6 +70,7 @@ def assert_consistent(trace: Path, scenario: Scenario, summary: RunSummary) -> N
         publication = publications.get((row["publisher"], row["sequence"]))
         if publication is not None:
             assert row["delivered_ns"] <= publication["completed_ns"]
+            assert row["delivered_ns"] - row["delay_ns"] == publication["intended_ns"]
     assert len(rows(trace, "subscriptions")) == summary.subscriptions
     links = rows(trace, "links")
     assert sum(row["subscription_ims"] for row in links) == summary.subscription_ims

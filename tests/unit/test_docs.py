@@ -1,5 +1,6 @@
 """What README and docs show works as it is written there."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -17,6 +18,7 @@ from support.overlay_command import Shell, wait_until
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = ROOT / "README.md"
 URL = "octopis://127.0.0.1:7400"
 """Where pages connect to; tests run their own overlay elsewhere."""
 
@@ -41,6 +43,12 @@ def shown(block: str) -> list[list[str]]:
 def is_long(block: str) -> bool:
     """Tell whether a block takes minutes, or needs what such a one has left in its usual folder."""
     return any(words[0] in LONG for words in shown(block)) or "out/" in block
+
+
+def in_reading_order() -> list[Path]:
+    """Return README, and then the pages as its list of what to read on has them."""
+    listed = README.read_text(encoding="utf-8").partition("## Read on")[2]
+    return [README, *(ROOT / name for name in re.findall(r"\]\((docs/[^)#]+\.md)\)", listed))]
 
 
 def commands(page: Path, *, long: bool = False) -> list[list[str]]:
@@ -112,6 +120,41 @@ def test_commands_on_the_page_run(page: Path, tmp_path: Path):
 @pytest.mark.parametrize("page", PAGES, ids=id_of)
 def test_long_commands_on_the_page_run(page: Path, tmp_path: Path):
     run_all(commands(page, long=True), tmp_path, limit_s=1800)
+
+
+@pytest.mark.long
+def test_all_pages_can_be_followed_one_after_another_in_one_folder(tmp_path: Path):
+    for page in in_reading_order():
+        for table in blocks(page, "toml"):
+            if "[[runs]]" in table:
+                (tmp_path / "runs.toml").write_text(table, encoding="utf-8")
+        words = [words for block in blocks(page, "console") for words in shown(block)]
+        run_all(words, tmp_path, limit_s=1800)
+
+
+def test_no_two_pages_write_to_the_same_place():
+    taken: dict[str, str] = {}
+    for page in in_reading_order():
+        shown_there = [words for block in blocks(page, "console") for words in shown(block)]
+        for words in (*shown_there, *mentions(page)):
+            if "--out" in words:
+                place = words[words.index("--out") + 1]
+                assert taken.setdefault(place, page.name) == page.name, shlex.join(words)
+    assert len(taken) > 10
+
+
+def test_all_pages_are_in_the_list_of_what_to_read_on():
+    assert {*in_reading_order()} == {*PAGES}
+
+
+def test_guide_shows_dynamic_routing_that_goes_around(tmp_path: Path):
+    (words,) = [words for words in commands(ROOT / "docs" / "guide.md") if words[0] == "route"]
+    answers = json.loads(Shell(tmp_path).run(*words, "--json").stdout)
+    over_it = {
+        each["algorithm"]: any(hop["overloaded"] for hop in each["hops"]) for each in answers
+    }
+    assert over_it == {"snr": True, "dnr": False, "bid": True}
+    assert all(each["reached"] for answer in answers for each in answer["subscribers"])
 
 
 def run_all(commands: list[list[str]], folder: Path, limit_s: float) -> None:

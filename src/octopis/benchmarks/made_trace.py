@@ -51,6 +51,7 @@ def write_made_trace(folder: Path, deliveries: int, seed: int) -> Path:
                     "subscription": name("subscription", random.integers(0, 10_000, len(rows))),
                     "broker": name("broker", random.integers(0, 75, len(rows))),
                     "delivered_ns": intended[rows] + delays,
+                    "delay_ns": delays,
                     "hops": random.integers(0, 6, len(rows)).astype(np.int16),
                 },
             )

@@ -27,7 +27,7 @@ from octopis.pipeline.scenarios.truth import (
     PAIRS_TABLE,
     Oracle,
     read_notifications,
-    write_pairs,
+    write_matches,
     write_truth,
 )
 from octopis.pipeline.schemas import PAIRS, QUOTES
@@ -110,15 +110,16 @@ def _truth(spark: SparkSession, folder: Path, scale: float, seed: int) -> Iterat
         "ground truth, Python workers together", size, peak.mb, "MB", "at most 3,000"
     )
 
-    # Both plans on the same tenth of the notifications, and only the pairs.
+    # Both plans on the same tenth of the notifications; the naive one makes only the pairs.
     tenth = read_notifications(spark, scenario).where(f"sequence % {NAIVE_SHARE} = 0").persist()
     tenth.count()
     oracle = Oracle.of(scenario.subscribers)
-    written = folder / "ours.parquet"
-    ours_s = _timed(lambda: write_pairs(spark, tenth, oracle, written))
+    ours = folder / "ours"
+    ours.mkdir()
+    ours_s = _timed(lambda: write_matches(spark, tenth, oracle, ours))
     naive = naive_pairs(spark, tenth, scenario.subscribers)
     naive_s = _timed(lambda: naive.write.parquet(str(folder / "naive.parquet")))
-    count = spark.read.parquet(str(written)).count()
+    count = spark.read.parquet(str(ours / PAIRS_TABLE)).count()
     assert count == spark.read.parquet(str(folder / "naive.parquet")).count()
     tenth.unpersist()
     size = f"{count:,} pairs"

@@ -8,6 +8,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from socket import socket
 
 from octopis.broker.backpressure import Backpressure
@@ -23,6 +25,7 @@ from octopis.broker.settings import OverlayConfiguration
 from octopis.broker.settling import Inquiries
 from octopis.broker.status import status_of
 from octopis.client.address import Address
+from octopis.core.matching import BitsetIndex
 from octopis.core.model import BrokerId
 from octopis.core.routing import Broker
 from octopis.errors import OperationFailed
@@ -35,6 +38,12 @@ _STILL_S = 0.05
 """A broker that stops waits until nothing has come for so long: neighbours empty queues, too."""
 
 _log = logging.getLogger(__name__)
+
+
+@cache
+def _builder() -> ThreadPoolExecutor:
+    """Return who builds large parts of matching indexes, for all brokers of this process."""
+    return ThreadPoolExecutor(1, thread_name_prefix="index")
 
 
 class StartUp:
@@ -100,6 +109,7 @@ class LiveBroker:
             congestion_threshold=routing.congestion_threshold,
             window_ms=routing.window_ms,
             links_up=False,
+            index=partial(BitsetIndex, _builder().submit),
         )
         self.memory = Memory(overlay.limits.client_bytes)
         self.links: dict[BrokerId, NeighbourLink] = {}

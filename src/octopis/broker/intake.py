@@ -270,6 +270,7 @@ class Intake:
             self._effects.add(session)
             if session.changes:
                 self._changing[session] = None
+        self._core.table.tidy()
 
     def _change_one(self, session: ClientSession, request: Change) -> None:
         """Do what a client wants; `settled` is answered later, the others now."""

@@ -168,6 +168,7 @@ class NeighbourLink:
                 self._take_frames(connection, [self._inbox.popleft()])
                 if time.monotonic() > deadline:
                     break
+            self._core.table.tidy()
         except ProtocolError as failure:
             self._inbox.clear()
             connection.fail(failure)

@@ -14,6 +14,7 @@ from octopis.broker.changes import Key
 from octopis.broker.settings import LinkPolicy, OverlayConfiguration
 from octopis.broker.tracing import Row, Tracing
 from octopis.core.model import BrokerId, Notification
+from octopis.core.model.notification import INTEGER_MAX, INTEGER_MIN
 from octopis.core.routing import Algorithm, Broker, Message, NotificationMessage, Reason
 from octopis.core.routing.link_status import LinkStatus
 from octopis.core.routing.messages import Flooded, Subscribe, Unsubscribe
@@ -139,7 +140,8 @@ class LinkLog:
             assert isinstance(notification, Published), "only what came over the wire is sent on"
             cbv_p = message.cbv_p.bits(self._clusters) if message.cbv_p else None
             bids = message.bids.bit_count() if self._is_bid else None
-            return (kind, notification.publisher, notification.sequence, None, cbv_p, bids)
+            sequence = _fitting(notification.sequence)
+            return (kind, notification.publisher, sequence, None, cbv_p, bids)
         subscription = None
         if isinstance(message, Subscribe):
             subscription = message.subscription.id
@@ -172,20 +174,21 @@ class ClientLog:
     def __init__(self, broker: str, write: Callable[[list[Row]], None]) -> None:
         self._broker = broker
         self._write = write
-        self._waiting: deque[tuple[str, int, list[str]]] = deque()
+        self._waiting: deque[tuple[str, int, int, list[str]]] = deque()
 
     def queued(self, notification: Notification, subscriptions: list[str]) -> None:
         """A notification is about to go on the client's queue."""
         assert isinstance(notification, Published), "only what came over the wire is delivered"
-        self._waiting.append((notification.publisher, notification.sequence, subscriptions))
+        known = notification.publisher, _fitting(notification.sequence), notification.intended_ns
+        self._waiting.append((*known, subscriptions))
 
     def left(self, count: int) -> None:
         """Notifications went to the client."""
         now_ns = time.time_ns()
         self._write(
             [
-                (publisher, sequence, subscription, self._broker, now_ns, None)
-                for publisher, sequence, subscriptions in self._taken(count)
+                (*about, subscription, self._broker, now_ns, _fitting(now_ns - intended_ns), None)
+                for *about, intended_ns, subscriptions in self._taken(count)
                 for subscription in subscriptions
             ]
         )
@@ -194,7 +197,7 @@ class ClientLog:
         """The oldest were dropped."""
         self._taken(count)
 
-    def _taken(self, count: int) -> list[tuple[str, int, list[str]]]:
+    def _taken(self, count: int) -> list[tuple[str, int, int, list[str]]]:
         return [self._waiting.popleft() for _ in range(count)]
 
 
@@ -264,7 +267,14 @@ class TraceRecorder(Recorder):
             now_ns, here = time.time_ns(), self._broker.short
             unknown = (None,) * 4
             rows = [
-                (each.publisher, each.sequence, here, each.intended_ns, now_ns, *unknown)
+                (
+                    each.publisher,
+                    _fitting(each.sequence),
+                    here,
+                    _fitting(each.intended_ns),
+                    now_ns,
+                    *unknown,
+                )
                 for each in batch
             ]
             self._add("publications", rows)
@@ -357,6 +367,11 @@ class TraceRecorder(Recorder):
             input_wait_max_ns=0,
             queue_bounds=bounds,
         )
+
+
+def _fitting(number: int) -> int:
+    """Return a number that a client chose as a column can hold it: no client ends a trace."""
+    return max(INTEGER_MIN, min(INTEGER_MAX, number))
 
 
 def _counts(status: LinkStatus) -> tuple[int, int, int]:

@@ -96,7 +96,7 @@ class Tracing:
                 continue
             try:
                 self._writers[broker].write_rows(table, rows)
-            except (OSError, ValueError) as failure:  # Arrow's own errors are among these
+            except (OSError, ValueError, OverflowError) as failure:  # Arrow's are among these
                 self._rows_lost += len(rows)
                 self._fail(failure)
 

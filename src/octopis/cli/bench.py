@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from octopis.benchmarks import broker, calibration, matching, routing
+from octopis.benchmarks import broker, calibration, hostile, matching, routing
 from octopis.benchmarks.attack import measures
 from octopis.benchmarks.attack import run as attack
 from octopis.benchmarks.attack.attackers import ATTACKS
@@ -35,6 +35,9 @@ def bench_matching(
     full: Annotated[
         bool, typer.Option("--full", help="Also 1,000,000 subscriptions: minutes and 4 GB.")
     ] = False,
+    hostile_too: Annotated[
+        bool, typer.Option("--hostile", help="Also filters that are made to exhaust an index.")
+    ] = False,
     seed: SeedOption = 1,
     as_json: output.JsonFlag = False,
 ) -> None:
@@ -43,6 +46,9 @@ def bench_matching(
     figures = []
     for count, found in zip(counts, matching.run(counts, seed), strict=True):
         sys.stderr.write(f"measured {count:,} subscriptions\n")
+        figures += found
+    for name, found in hostile.run(seed) if hostile_too else ():
+        sys.stderr.write(f"measured {name}\n")
         figures += found
     if as_json:
         rows = [asdict(figure) | {"target": figure.target} for figure in figures]

@@ -20,7 +20,8 @@ from octopis.core.filters import (
     warnings_for,
 )
 from octopis.core.filters import print_filter as print_in
-from octopis.core.filters.tree import terms_of, to_conjunctions
+from octopis.core.filters.tree import terms_of
+from octopis.core.matching.alternatives import alternatives
 
 app = typer.Typer(help="Subscriptions: check, explain, covers, convert.", no_args_is_help=True)
 
@@ -40,17 +41,18 @@ def check(
     text = _text(text)
     filter_ = parse_filter(text, dialect)
     warnings = warnings_for(text, dialect)
-    conjunctions = to_conjunctions(filter_.tree)
+    found = alternatives(filter_.tree)
+    conjunctions = None if any(each.rest for each in found) else len(found)
     facts = {
         "filter": str(filter_),
         "terms": terms_of(filter_.tree),
-        "conjunctions": None if conjunctions is None else len(conjunctions),
+        "conjunctions": conjunctions,
     }
     if as_json:
         output.print_json({**facts, "warnings": warnings})
         return
-    spreading = "too many to spread out: evaluated term by term"
-    facts["conjunctions"] = spreading if conjunctions is None else len(conjunctions)
+    spreading = "too many to spread out: some are evaluated term by term"
+    facts["conjunctions"] = spreading if conjunctions is None else conjunctions
     output.print_facts("ok", list(facts.items()))
     for warning in warnings:
         output.say(f"warning: {warning}")

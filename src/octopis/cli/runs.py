@@ -21,6 +21,7 @@ from octopis.pipeline.runs import sweep as sweeping
 from octopis.pipeline.runs.run_table import Loaders, parse_runs
 from octopis.pipeline.spark.traces import open_trace
 from octopis.scenario.folder import read_scenario
+from octopis.trace.runs import run_summary
 
 trace_app = typer.Typer(
     help="What runs have left behind: metrics and check on Spark, plot.", no_args_is_help=True
@@ -99,9 +100,9 @@ def check(  # noqa: PLR0913, PLR0917 - each is an option of the command
 ) -> None:
     """Compare a run's deliveries with the ground truth; exit 1 where any is wrong."""
     folder = scenario or sweeping.scenario_of(trace)
-    if folder is None:
+    if folder is None and run_summary(trace).source != "live":
         raise InvalidConfiguration(f"say which scenario {trace} was run from: --scenario DIR")
-    loaded = read_scenario(folder)
+    loaded = None if folder is None else read_scenario(folder)
     open_trace(trace)
     with spark_for("checking", master, conf) as spark:
         verdict = check_trace(spark, trace, loaded)
@@ -138,8 +139,14 @@ def plot(
 
 
 def _print_verdict(trace: Path, verdict: Verdict) -> None:
-    facts: list[tuple[str, object]] = [("due", verdict.due), ("delivered", verdict.delivered)]
+    due = "not known" if verdict.due is None else verdict.due
+    facts: list[tuple[str, object]] = [("due", due), ("delivered", verdict.delivered)]
     output.print_facts(f"Deliveries of {trace.name}", [*facts, *verdict.faults.items()])
+    if verdict.due is None:
+        output.say(
+            "What was due is not known, so nothing can be told of what is lost or was not asked "
+            "for. Where a scenario was played, say --scenario DIR."
+        )
     if verdict.examples:
         output.print_table(
             "The first of each kind",

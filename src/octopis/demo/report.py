@@ -81,6 +81,16 @@ def report_page(
         "went through it three times; only the routing algorithm differs.",
         cautions(rows),
     )
+    _tell_what_was_played(page, prepared, feed, link, rows)
+    _tell_what_came_of_it(page, folder, rows)
+    _tell_of_one_notification(page, folder)
+    _tell_how_it_was_measured(page)
+    return page.text()
+
+
+def _tell_what_was_played(
+    page: Page, prepared: Prepared, feed: Feed, link: SlowedLink, rows: Sequence[Compared]
+) -> None:
     page.section("What was played")
     for sentence in (
         overlay_sentence(prepared.scenario),
@@ -91,6 +101,9 @@ def report_page(
         page.paragraph(sentence)
     for algorithm in (row.algorithm for row in rows):
         page.paragraph(f"{LOOKS[algorithm].label} {IDEAS[algorithm]}")
+
+
+def _tell_what_came_of_it(page: Page, folder: Path, rows: Sequence[Compared]) -> None:
     page.section("What came of it")
     page.table(
         ("", *(row.label for row in rows)),
@@ -110,6 +123,9 @@ def report_page(
         "Delays of all deliveries, from the intended time of publication until a subscriber's "
         "program had it; a logarithmic scale. The more to the left, the better.",
     )
+
+
+def _tell_of_one_notification(page: Page, folder: Path) -> None:
     page.section("One notification")
     page.paragraph(
         "Where one notification of the high-rate publisher goes while the slowed link is "
@@ -119,6 +135,9 @@ def report_page(
     page.figure(
         folder / "way-dnr.png", "DNR lets another copy carry the pending cluster (CBV_p) along."
     )
+
+
+def _tell_how_it_was_measured(page: Page) -> None:
     page.section("How it was measured")
     page.paragraph(
         "Brokers, clients and this measurement share one machine, so delays of a few milliseconds "
@@ -131,7 +150,6 @@ def report_page(
         "(`deliveries.parquet`), the overlay's document (`overlay.toml`), the table as JSON, and "
         "the pictures as PNG and SVG."
     )
-    return page.text()
 
 
 def _line(fact: str, *cells: int | str) -> list[object]:

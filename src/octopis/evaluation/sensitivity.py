@@ -3,7 +3,6 @@
 Most of the model's costs are assumed, so it matters which results hang on which of them.
 """
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,7 +138,7 @@ def derive(point: Point, base: Path, out: Path) -> None:
     """Write a varied scenario: the base's tables beside another document."""
     with whole_folder(out) as folder:
         for name in (files.PUBLISHERS, files.NOTIFICATIONS):
-            shutil.copy(base / name, folder / name)
+            files.copy_table(base / name, folder / name)
         subscriptions = pq.read_table(base / files.SUBSCRIPTIONS)
         every_ns = point.plan.subscribe_every_ms * MS_NS
         times = [round(number * every_ns) for number in range(len(subscriptions))]

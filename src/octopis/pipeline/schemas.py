@@ -1,6 +1,8 @@
 """What the pipeline's tables hold, as Spark types, and paths of their files as Spark has them."""
 
+import re
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.sql import Column
@@ -45,15 +47,6 @@ PAIRS = T.StructType(
 )
 """Which subscription must get which notification."""
 
-TARGETS = T.StructType(
-    [
-        T.StructField("publisher", T.StringType()),
-        T.StructField("sequence", T.LongType()),
-        T.StructField("brokers", T.ArrayType(T.StringType())),
-    ]
-)
-"""Which brokers a notification must reach."""
-
 
 def spark_schema(schema: pa.Schema) -> T.StructType:
     """Return an Arrow schema as Spark's; names are plain text there."""
@@ -73,3 +66,8 @@ def plain_path(url: Column) -> Column:
     """Return file:///a%20b, as Spark tells where a row is from, as /a b; a plus sign is itself."""
     decoded = F.url_decode(F.replace(url, F.lit("+"), F.lit("%2B")))
     return F.regexp_replace(decoded, r"^file:/+", "/")
+
+
+def plain_url(url: str) -> str:
+    """Return the same of one address."""
+    return re.sub(r"^file:/+", "/", unquote(url))

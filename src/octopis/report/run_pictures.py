@@ -15,8 +15,9 @@ from matplotlib.ticker import FuncFormatter
 from octopis.core.routing import Algorithm
 from octopis.errors import InvalidConfiguration
 from octopis.report.pictures import LOOKS, RC, LineStyle
-from octopis.trace import RunSummary, read_summary
-from octopis.trace.delays import Nanoseconds, parts_of, read_delays, read_tables
+from octopis.trace import RunSummary
+from octopis.trace.delays import Nanoseconds, read_delays, read_tables
+from octopis.trace.runs import run_summary
 
 _INTERVALS = 120
 """Time is cut into so many parts, each with its longest delay."""
@@ -44,7 +45,7 @@ class PlottedRun:
 
 def read_run(trace: Path) -> PlottedRun:
     """Read what is drawn of a run; raise InvalidConfiguration where it does not tell."""
-    summaries = [read_summary(part) for part in parts_of(trace)]
+    summary = run_summary(trace)
     delays = read_delays(trace)
     if delays is None or not len(delays[0]):
         raise InvalidConfiguration(
@@ -53,12 +54,12 @@ def read_run(trace: Path) -> PlottedRun:
             else f"nothing was delivered in {trace}: there is nothing to draw"
         )
     delivered_ns, delays_ns = delays
-    begin_ns = _begin_ns(summaries, delivered_ns, delays_ns)
+    begin_ns = _begin_ns(summary, delivered_ns, delays_ns)
     links = read_tables(trace, "links", ["queue_length_max"])
     longest = links.column(0).to_numpy() if links is not None else np.zeros(0, np.int64)
     return PlottedRun(
         trace.resolve().name,
-        Algorithm(summaries[0].algorithm),
+        Algorithm(summary.algorithm),
         (delivered_ns - begin_ns) / 1e9,
         delays_ns / 1e6,
         _longest_by_window(trace, begin_ns),
@@ -148,13 +149,11 @@ def _longest_by_window(
     return ends[ends >= 0], lengths[ends >= 0]
 
 
-def _begin_ns(
-    summaries: Sequence[RunSummary], delivered_ns: Nanoseconds, delays_ns: Nanoseconds
-) -> int:
+def _begin_ns(summary: RunSummary, delivered_ns: Nanoseconds, delays_ns: Nanoseconds) -> int:
     """Return when notifications began; of a live run, the first of them tells."""
-    if summaries[0].source == "live":
+    if summary.source == "live":
         return int((delivered_ns - delays_ns).min())
-    return summaries[0].begin_ns
+    return summary.begin_ns
 
 
 def _delay_axis(panel: Axes, which: str) -> None:

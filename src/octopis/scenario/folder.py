@@ -1,9 +1,10 @@
 """A scenario on disk: one folder with a TOML document and three Parquet tables."""
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 
 import msgspec
@@ -21,6 +22,8 @@ DOCUMENT = "scenario.toml"
 SUBSCRIPTIONS = "subscriptions.parquet"
 PUBLISHERS = "publishers.parquet"
 NOTIFICATIONS = "notifications.parquet"
+"""A file or, from Spark, a folder of parts."""
+
 FILES = (DOCUMENT, SUBSCRIPTIONS, PUBLISHERS, NOTIFICATIONS)
 
 
@@ -60,7 +63,9 @@ def digest_of(folder: Path) -> str:
     total = sha256()
     try:
         for name in FILES:
-            total.update(sha256((folder / name).read_bytes()).digest())
+            for part in tables.part_files(folder / name):
+                with part.open("rb") as opened:
+                    total.update(file_digest(opened, "sha256").digest())
     except OSError as failure:
         raise InvalidConfiguration(f"{folder} is no whole scenario: {failure}") from failure
     return total.hexdigest()
@@ -87,6 +92,14 @@ def read_scenario(folder: Path) -> Scenario:
         tables.read_publishers(folder / PUBLISHERS, topology.scot),
         publications.count_notifications(folder / NOTIFICATIONS),
     )
+
+
+def copy_table(source: Path, target: Path) -> None:
+    """Copy a table of a scenario, whether it is a file or a folder of parts."""
+    if source.is_dir():
+        shutil.copytree(source, target)
+    else:
+        shutil.copy(source, target)
 
 
 def write_scenario(

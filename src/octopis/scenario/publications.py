@@ -1,6 +1,7 @@
 """The notifications of a scenario: who publishes what, and when it should.
 
-The table may be large, so it is read batch by batch. An attribute that is null is absent.
+The table may be large, so it is read batch by batch, and may be a folder of parts, in the order of
+their names. An attribute that is null is absent.
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 
 from octopis.core.model import Value
 from octopis.errors import InvalidConfiguration
-from octopis.scenario.tables import Publisher, check_time, one_line, opened
+from octopis.scenario.tables import Publisher, check_time, one_line, opened, part_files
 
 COLUMNS = {"publisher": pa.string(), "sequence": pa.int64(), "intended_ns": pa.int64()}
 """Beside `attributes`, a struct of texts, numbers and booleans."""
@@ -35,12 +36,24 @@ class Publications(NamedTuple):
 def count_notifications(path: Path) -> int:
     """Return how many notifications there are, or raise InvalidConfiguration."""
     notification_schema(path)
-    with opened(path) as file:
-        return int(file.metadata.num_rows)
+    rows = 0
+    for part in part_files(path):
+        with opened(part) as file:
+            rows += int(file.metadata.num_rows)
+    return rows
 
 
 def notification_schema(path: Path) -> pa.Schema:
     """Return the columns of the notifications, or raise InvalidConfiguration."""
+    first, *others = part_files(path)
+    schema = _part_schema(first)
+    for part in others:
+        if not _part_schema(part).equals(schema):
+            raise InvalidConfiguration(f"{part} has other columns than {first}")
+    return schema
+
+
+def _part_schema(path: Path) -> pa.Schema:
     with opened(path) as file:
         schema = file.schema_arrow
     for name in NOTIFICATION_COLUMNS:
@@ -53,36 +66,49 @@ def notification_schema(path: Path) -> pa.Schema:
 def read_publications(path: Path, publishers: list[Publisher]) -> Iterator[Publications]:
     """Yield the notifications, or raise InvalidConfiguration with the row that is wrong.
 
-    Times must not fall, and each publisher's sequence numbers must rise.
+    Times must not fall, and each publisher's sequence numbers must rise, from part to part, too.
     """
-    numbers = {publisher.name: number for number, publisher in enumerate(publishers)}
-    last_sequences: dict[str, int] = {}
-    row = last_ns = 0
-    with opened(path) as file:
-        try:
-            for batch in file.iter_batches(BATCH, columns=list(NOTIFICATION_COLUMNS)):
-                columns = [_cast(batch, name, kind, path) for name, kind in COLUMNS.items()]
-                for name, sequence, time_ns in zip(*columns, strict=True):
-                    where = f"{path}, row {row}"
-                    if name is None or sequence is None or time_ns is None:
-                        raise InvalidConfiguration(f"{where}: only attributes may be empty")
-                    if name not in numbers:
-                        raise InvalidConfiguration(f"{where}: there is no publisher {name!r}")
-                    if time_ns < last_ns:
-                        raise InvalidConfiguration(f"{where}: intended_ns must not fall")
-                    if sequence <= last_sequences.get(name, sequence - 1):
-                        raise InvalidConfiguration(f"{where}: the sequence of {name} must rise")
-                    last_ns = check_time(time_ns, "intended_ns", where)
-                    last_sequences[name] = sequence
-                    row += 1
-                _check_finite(batch.column("attributes"), path, row - len(batch))
-                attributes = attributes_of(batch.column("attributes"))
-                yield Publications(
-                    [numbers[name] for name in columns[0]], columns[1], columns[2], attributes
-                )
-        except (OSError, pa.ArrowException) as failure:
-            reason = f"{path}, after row {row}: {one_line(failure)}"
-            raise InvalidConfiguration(reason) from failure
+    order = _Order({publisher.name: number for number, publisher in enumerate(publishers)})
+    for part in part_files(path):
+        row = 0
+        with opened(part) as file:
+            try:
+                for batch in file.iter_batches(BATCH, columns=list(NOTIFICATION_COLUMNS)):
+                    columns = [_cast(batch, name, kind, part) for name, kind in COLUMNS.items()]
+                    numbers = order.check(columns, part, row)
+                    _check_finite(batch.column("attributes"), part, row)
+                    row += len(batch)
+                    attributes = attributes_of(batch.column("attributes"))
+                    yield Publications(numbers, columns[1], columns[2], attributes)
+            except (OSError, pa.ArrowException) as failure:
+                reason = f"{part}, after row {row}: {one_line(failure)}"
+                raise InvalidConfiguration(reason) from failure
+
+
+class _Order:
+    """What the rows so far ask of the next."""
+
+    def __init__(self, numbers: dict[str, int]) -> None:
+        self._numbers = numbers
+        self._last_sequences: dict[str, int] = {}
+        self._last_ns = 0
+
+    def check(self, columns: list[list[Any]], path: Path, row: int) -> list[int]:
+        """Return the publishers' numbers; raise InvalidConfiguration with the row that is wrong."""
+        for name, sequence, time_ns in zip(*columns, strict=True):
+            where = f"{path}, row {row}"
+            if name is None or sequence is None or time_ns is None:
+                raise InvalidConfiguration(f"{where}: only attributes may be empty")
+            if name not in self._numbers:
+                raise InvalidConfiguration(f"{where}: there is no publisher {name!r}")
+            if time_ns < self._last_ns:
+                raise InvalidConfiguration(f"{where}: intended_ns must not fall")
+            if sequence <= self._last_sequences.get(name, sequence - 1):
+                raise InvalidConfiguration(f"{where}: the sequence of {name} must rise")
+            self._last_ns = check_time(time_ns, "intended_ns", where)
+            self._last_sequences[name] = sequence
+            row += 1
+        return [self._numbers[name] for name in columns[0]]
 
 
 def _cast(batch: pa.RecordBatch, name: str, kind: pa.DataType, path: Path) -> list[Any]:

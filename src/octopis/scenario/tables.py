@@ -102,6 +102,16 @@ def opened(path: Path) -> pq.ParquetFile:
         raise InvalidConfiguration(reason) from failure
 
 
+def part_files(path: Path) -> list[Path]:
+    """Return the files of a table: itself, or the parts in its folder, in the order of names."""
+    if not path.is_dir():
+        return [path]
+    parts = sorted(path.glob("*.parquet"))
+    if not parts:
+        raise InvalidConfiguration(f"{path} holds no part of a table")
+    return parts
+
+
 def one_line(failure: Exception) -> str:
     """Return what Arrow says as one line: errors are sentences."""
     return " ".join(str(failure).split())

@@ -251,6 +251,8 @@ class Ledger:
         if self._rows.wanted("deliveries"):
             publishers = np.array([flight.publisher for flight in flights], np.int32)
             sequences = np.array([flight.sequence for flight in flights], np.int64)
+            intended_ns = np.array([flight.intended_ns for flight in flights], np.int64)
+            reached_ns = np.frombuffer(audience.reached_ns, np.int64)
             self._rows.write(
                 "deliveries",
                 {
@@ -258,7 +260,8 @@ class Ledger:
                     "sequence": sequences[rows][visits],
                     "subscription": subscriptions,
                     "broker": brokers[visits],
-                    "delivered_ns": np.frombuffer(audience.reached_ns, np.int64)[visits],
+                    "delivered_ns": reached_ns[visits],
+                    "delay_ns": (reached_ns - intended_ns[rows])[visits],
                     "hops": np.frombuffer(audience.reached_hops, np.int16)[visits],
                 },
             )

@@ -63,6 +63,9 @@ class AudienceIndex:
         """Add a subscription; what it asks for is known to the audience."""
         self._held[self._numbers[subscription]] = subscription, destination
 
+    def tidy(self) -> None:
+        """All is where it belongs."""
+
     def add_many(self, entries: Iterable[tuple[str, Filter, Any]]) -> None:
         """Add many subscriptions at once."""
         for entry in entries:

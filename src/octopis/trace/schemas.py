@@ -7,7 +7,8 @@ so they are dictionary-encoded; to Parquet readers they are strings.
 subscriptions   one row per subscription, when the last broker has stored it
 stored          one row per subscription and broker
 publications    one row per notification, when its last copy has arrived
-deliveries      one row per notification and subscription that got it
+deliveries      one row per notification and subscription that got it; its delay is from the
+                notification's intended time, so that nobody has to look that up again
 ims             one row per inter-broker message (IM), when it has left its output queue
 queues          one row per output queue and window, where the queue was not empty or in use
 links           one row per output queue, when the run ends
@@ -53,6 +54,7 @@ DELIVERIES = pa.schema(
         ("subscription", NAME),
         ("broker", NAME),
         ("delivered_ns", pa.int64()),
+        ("delay_ns", pa.int64()),
         ("hops", pa.int16()),
     ]
 )

@@ -15,7 +15,7 @@ from octopis.files import write_json
 State = Literal["complete", "partial", "violated"]
 
 FILE = "run.json"
-FORMAT = 2
+FORMAT = 3
 
 
 class Level(Enum):

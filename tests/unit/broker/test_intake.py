@@ -25,6 +25,7 @@ class Home:
         self.changes: list[str] = []
         self.left: list[str] = []
         self.is_whole = True
+        self.table = self
         self.counters = Counters()
         self.stops_after: int | None = None
 
@@ -49,6 +50,9 @@ class Home:
         assert now_ns
         self.left.append(client)
         return []
+
+    def tidy(self) -> None:
+        """As a table with nothing to tidy."""
 
     # As its effects
 

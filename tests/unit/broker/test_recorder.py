@@ -2,6 +2,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 
 from octopis.broker.recorder import LinkLog
 from octopis.broker.settings import ClientPolicy, ClientQueues, LinkPolicy, LinkQueues
@@ -61,6 +62,7 @@ def test_everything_that_one_broker_sees_is_written_down(tmp_path: Path):
     (delivery,) = rows(last, "deliveries")
     assert (delivery["subscription"], delivery["hops"]) == ("mine", None)
     assert delivery["delivered_ns"] >= publication["accepted_ns"]
+    assert delivery["delivered_ns"] - delivery["delay_ns"] == 12
     (subscription,) = rows(last, "subscriptions")
     assert (subscription["client"], subscription["broker"]) == ("reader", "b,0")
     assert [each["subscription"] for each in rows(first, "stored")] == ["mine"]
@@ -71,6 +73,23 @@ def test_everything_that_one_broker_sees_is_written_down(tmp_path: Path):
     assert (summary.source, summary.broker, summary.algorithm) == ("live", "a,0", "bid")
     assert (summary.notifications, summary.notification_ims, summary.state) == (1, 1, "complete")
     assert summary.begin_ns < summary.end_ns
+
+
+@pytest.mark.parametrize("intended_ns", [2**64 - 1, -(2**63)])
+def test_times_that_no_column_holds_do_not_end_the_trace(tmp_path: Path, intended_ns: int):
+    async def work() -> None:
+        async with running(overlay(line(1)), trace=TraceOptions(tmp_path, Level.FULL)) as live:
+            (broker,) = live.values()
+            async with client_of(broker) as client, client.subscribe("x >= 0") as notifications:
+                await client.publish({"x": 1}, intended_ns=intended_ns)
+                await client.publish({"x": 2})
+                for _ in range(2):
+                    await anext(notifications)
+
+    run_live(work())
+    assert len(rows(tmp_path / "a,0", "publications")) == 2
+    assert len(rows(tmp_path / "a,0", "deliveries")) == 2
+    assert read_summary(tmp_path / "a,0").state == "complete"
 
 
 def test_what_a_full_queue_drops_is_written_down(tmp_path: Path):

@@ -4,10 +4,12 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from octopis.benchmarks import hostile
 from octopis.scenario.costs import profile_named
 from support.descendants import descendants, still_running
 from support.overlay_command import wait_until
@@ -26,6 +28,22 @@ def test_matching_measures_every_structure_in_one_run(octopis):
     }
     assert all(figure["value"] > 0 for figure in found["figures"])
     assert "cores" in found["machine"]
+
+
+def test_matching_measures_hostile_filters_where_asked_for(octopis, monkeypatch):
+    small = {
+        name: replace(workload, subscriptions=12) for name, workload in hostile.WORKLOADS.items()
+    }
+    monkeypatch.setattr(
+        hostile, "run", lambda seed: [(name, hostile.measure(small[name], seed)) for name in small]
+    )
+    status, printed, _ = octopis("bench", "matching", "--sizes", "100", "--hostile", "--json")
+    assert status == 0
+    figures = json.loads(printed)["figures"]
+    measured = {figure["structure"] for figure in figures}
+    assert {workload.name for workload in hostile.WORKLOADS.values()} <= measured
+    assert all(figure["value"] > 0 for figure in figures)
+    assert sum(figure["target"] is not None for figure in figures) == 3
 
 
 def test_routing_measures_snr_and_dnr(octopis):

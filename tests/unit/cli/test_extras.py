@@ -109,10 +109,14 @@ NEEDS = {
 }
 
 
+def to_type(extra: str) -> str:
+    return f"pip install 'octopis[{extra}]' (in a checkout: pip install -e '.[{extra}]')"
+
+
 def test_command_that_lacks_an_extra_names_it_and_leaves_nothing(tmp_path: Path):
     for line, done in run(tmp_path, list(NEEDS)).items():
         command, library, extra = NEEDS[line]
-        said = rf"octopis: {command} needs {library}: pip install 'octopis\[{extra}\]'\n"
+        said = rf"octopis: {command} needs {library}: {re.escape(to_type(extra))}\n"
         assert done.status == 2
         assert re.fullmatch(said, done.told), done.told
     assert list(tmp_path.iterdir()) == []
@@ -120,7 +124,7 @@ def test_command_that_lacks_an_extra_names_it_and_leaves_nothing(tmp_path: Path)
 
 def test_commands_that_draw_in_the_end_ask_for_matplotlib_before_they_begin(tmp_path: Path):
     for line, done in run(tmp_path, ["demo", "evaluate"], refused=("matplotlib",)).items():
-        said = f"octopis: {line} needs Matplotlib: pip install 'octopis[all]'\n"
+        said = f"octopis: {line} needs Matplotlib: {to_type('all')}\n"
         assert (done.status, done.printed, done.told) == (2, "", said)
     assert list(tmp_path.iterdir()) == []
 

@@ -41,6 +41,9 @@ def test_check_says_when_or_spreads_too_far(octopis):
     wide = " AND ".join(f"(a{n} = 1 OR b{n} = 2)" for n in range(7))
     _, printed, _ = octopis("filter", "check", wide)
     assert "evaluated term by term" in printed
+    assert json.loads(octopis("filter", "check", wide, "--json")[1])["conjunctions"] is None
+    flat = " OR ".join(f"a{n} = 1" for n in range(150))
+    assert json.loads(octopis("filter", "check", flat, "--json")[1])["conjunctions"] == 150
 
 
 def test_check_reads_standard_input(octopis, monkeypatch):

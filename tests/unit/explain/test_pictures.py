@@ -98,4 +98,7 @@ def no_matplotlib(monkeypatch: pytest.MonkeyPatch):
 def test_without_matplotlib_the_extra_to_install_is_named(drawing: Callable[[], object]):
     with pytest.raises(MissingExtra) as caught:
         drawing()
-    assert str(caught.value) == "drawing needs matplotlib: pip install 'octopis[report]'"
+    assert str(caught.value) == (
+        "drawing needs matplotlib: "
+        "pip install 'octopis[report]' (in a checkout: pip install -e '.[report]')"
+    )

@@ -38,8 +38,8 @@ def test_rows_that_get_lost_on_the_way_are_noticed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     write_lines(tmp_path / "a.csv", HEADER, *csv_rows(symbols=1, days=3))
-    honest = room.read_rows
-    monkeypatch.setattr(room, "read_rows", lambda *some: honest(*some).where("line <> 3"))
+    honest = room.q.judged
+    monkeypatch.setattr(room.q, "judged", lambda rows: honest(rows.where("date <> '2023-01-03'")))
     with pytest.raises(OperationFailed, match="3 rows were read, but 2 accepted and 0 set aside"):
         ingest(spark, [tmp_path / "a.csv"], tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -1,14 +1,23 @@
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import SparkSession
 
 from octopis.pipeline.ingest.quotes import synthetic_quotes
-from octopis.pipeline.scenarios.notifications import notifications, write_single_file
+from octopis.pipeline.scenarios import notifications as room
+from octopis.pipeline.scenarios.notifications import (
+    notifications,
+    part_starts,
+    write_notifications,
+)
 from octopis.pipeline.scenarios.subscriptions import shuffled
 from octopis.scenario.clients import Clients, attribute_types
+from octopis.scenario.publications import count_notifications
+from octopis.scenario.tables import part_files
 from support.traces import small_plan
 
 KIND = pa.struct([("x", pa.int64())])
@@ -18,9 +27,7 @@ SCHEMA = "publisher string, sequence long, intended_ns long, attributes struct<x
 def test_publishers_take_turns_with_the_quotes_and_start_again(spark: SparkSession):
     plan = small_plan(publishers=2, notifications_each=4, high_rate_notifications=3)
     quotes = shuffled(synthetic_quotes(spark, 1, 2), 1).where("number < 5")
-    rows = notifications(spark, plan, Clients(plan), quotes, 5).collect()
-    times = [row["intended_ns"] for row in rows]
-    assert times == sorted(times)
+    rows = notifications(spark, plan, Clients(plan), quotes, 5).orderBy("intended_ns").collect()
     assert len(rows) == 11
     shown = {
         publisher: [row["attributes"]["symbol"] for row in rows if row["publisher"] == publisher]
@@ -37,8 +44,8 @@ def test_publishers_take_turns_with_the_quotes_and_start_again(spark: SparkSessi
     assert rows[0]["attributes"].asDict().keys() == {each.name for each in attribute_types(plan)}
 
 
-def test_single_file_is_the_same_however_the_frame_was_cut(spark: SparkSession, tmp_path: Path):
-    files = []
+def test_parts_are_the_same_however_the_frame_was_cut(spark: SparkSession, tmp_path: Path):
+    found = []
     for number, parts in enumerate((1, 7)):
         rows = spark.range(0, 70_000, 1, parts).selectExpr(
             "'p' as publisher",
@@ -47,15 +54,33 @@ def test_single_file_is_the_same_however_the_frame_was_cut(spark: SparkSession, 
             "struct(id as x) as attributes",
         )
         target = tmp_path / f"{number}.parquet"
-        write_single_file(rows, tmp_path / f"parts{number}", target, KIND)
-        files.append(target)
-    table = pq.read_table(files[0])
-    assert table.column("sequence").to_pylist() == list(range(70_000))
-    assert pq.ParquetFile(files[0]).metadata.row_group(0).num_rows == 65_536
-    assert files[0].read_bytes() == files[1].read_bytes()
+        write_notifications(rows, [30_000, 60_000], target, KIND)
+        found.append([path.read_bytes() for path in part_files(target)])
+    sequences = [
+        pq.read_table(part).column("sequence").to_pylist()
+        for part in part_files(tmp_path / "0.parquet")
+    ]
+    bounds = pairwise((0, 30_000, 60_000, 70_000))
+    assert sequences == [list(range(*each)) for each in bounds]
+    assert found[0] == found[1]
 
 
-def test_no_notification_is_an_empty_file(spark: SparkSession, tmp_path: Path):
-    empty = spark.createDataFrame([], SCHEMA)
-    write_single_file(empty, tmp_path / "parts", tmp_path / "n.parquet", KIND)
-    assert pq.read_table(tmp_path / "n.parquet").num_rows == 0
+def test_no_notification_is_an_empty_part(spark: SparkSession, tmp_path: Path):
+    write_notifications(spark.createDataFrame([], SCHEMA), [], tmp_path / "n.parquet", KIND)
+    assert count_notifications(tmp_path / "n.parquet") == 0
+
+
+@pytest.mark.parametrize("burst", [0, 1_000])
+def test_parts_are_about_equally_large(monkeypatch: pytest.MonkeyPatch, burst: int):
+    plan = small_plan(publishers=7, notifications_each=500, high_rate_notifications=burst)
+    clients = Clients(plan)
+    times = [(clients.starts[:, None] + np.arange(500) * clients.step_ns).ravel()]
+    times += [clients.high_rate_times()] if burst else []
+    due = np.sort(np.concatenate(times))
+    assert part_starts(plan, clients) == []
+    monkeypatch.setattr(room, "PART_ROWS", 1_000)
+    starts = part_starts(plan, clients)
+    sizes = np.diff([0, *np.searchsorted(due, starts), len(due)])
+    assert len(sizes) == (5 if burst else 4)
+    assert sizes.sum() == len(due)
+    assert sizes.max() - sizes.min() <= 2

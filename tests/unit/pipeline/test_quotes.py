@@ -1,14 +1,17 @@
 import pytest
 from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
 from pyspark.testing import assertDataFrameEqual
 
-from octopis.pipeline.ingest.quotes import accepted, derived, judged, quarantined, synthetic_quotes
+from octopis.pipeline.ingest.lines import Tally
+from octopis.pipeline.ingest.quotes import accepted, derived, judged, synthetic_quotes
+from octopis.pipeline.ingest.reading import WHERE
 from octopis.pipeline.schemas import QUOTES
 
-RAW = "file string, line long, text string, symbol string, date string, open string, high string, low string, close string, volume string, fault string"  # noqa: E501
+RAW = "file int, block long, place long, text string, symbol string, date string, open string, high string, low string, close string, volume string, fault string"  # noqa: E501
 SOUND = {
-    "file": "f", "line": 1, "text": "t", "symbol": "A", "date": "2023-01-02", "open": "2",
-    "high": "3", "low": "1", "close": "2.5", "volume": "10", "fault": None,
+    "file": 0, "block": 0, "place": 0, "text": "t", "symbol": "A", "date": "2023-01-02",
+    "open": "2", "high": "3", "low": "1", "close": "2.5", "volume": "10", "fault": None,
 }  # fmt: skip
 FAULTS = [
     ({"fault": "the line is empty"}, "the line is empty"),
@@ -33,9 +36,9 @@ FAULTS = [
 
 @pytest.fixture(scope="module")
 def reasons(spark: SparkSession) -> list[str | None]:
-    rows = [{**SOUND, "line": number, **change} for number, (change, _) in enumerate(FAULTS)]
+    rows = [{**SOUND, "place": number, **change} for number, (change, _) in enumerate(FAULTS)]
     frame = spark.createDataFrame([Row(**row) for row in rows], RAW)
-    return [row["reason"] for row in judged(frame).orderBy("line").collect()]
+    return [row["reason"] for row in judged(frame).orderBy("place").collect()]
 
 
 @pytest.mark.parametrize("number", range(len(FAULTS)), ids=[f"{each[0]}" for each in FAULTS])
@@ -58,27 +61,41 @@ def test_usual_dates_and_numbers_are_understood(spark: SparkSession):
 
 def test_first_of_repeated_rows_stays_and_broken_rows_repeat_nothing(spark: SparkSession):
     rows = [
-        {**SOUND, "file": "g", "line": 1},
-        {**SOUND, "file": "f", "line": 9},
-        {**SOUND, "file": "f", "line": 2, "open": "x"},
-        {**SOUND, "file": "f", "line": 5, "date": "2-Jan-23"},
+        {**SOUND, "file": 1, "place": 8},
+        {**SOUND, "file": 0, "block": 9, "place": 3},
+        {**SOUND, "file": 0, "place": 6, "open": "x"},
+        {**SOUND, "file": 0, "place": 7, "date": "2-Jan-23"},
     ]
     frame = judged(spark.createDataFrame([Row(**row) for row in rows], RAW))
-    found = {(row["file"], row["line"]): row["reason"] for row in quarantined(frame).collect()}
+    aside = Tally(frame, ["f", "g"], headers=[]).quarantined(spark, frame)
+    found = {(row["file"], row["line"]): row["reason"] for row in aside.collect()}
     assert found == {
-        ("f", 2): "open is not a number",
-        ("f", 9): "repeats f, line 5",
-        ("g", 1): "repeats f, line 5",
+        ("f", 1): "open is not a number",
+        ("f", 3): "repeats f, line 2",
+        ("g", 1): "repeats f, line 2",
     }
     assert accepted(frame).count() == 1
 
 
+def test_rows_that_are_not_sound_are_spread_over_tasks(spark: SparkSession):
+    rows = [{**SOUND, "place": number, "date": "never"} for number in range(100)]
+    frame = judged(spark.createDataFrame([Row(**row) for row in rows], RAW))
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert "SinglePartition" not in plan
+    spark.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
+    try:
+        tasks = frame.select("reason", F.spark_partition_id()).distinct().count()
+    finally:
+        spark.conf.unset("spark.sql.adaptive.coalescePartitions.enabled")
+    assert tasks == int(spark.conf.get("spark.sql.shuffle.partitions"))
+
+
 def test_bytes_that_are_no_text_are_set_aside_and_can_be_read(spark: SparkSession):
     broken = spark.createDataFrame([Row(**SOUND)], RAW).selectExpr(
-        "file", "line", "cast(unhex('41FF42') as string) as text", "symbol", "date", "open",
+        *WHERE, "cast(unhex('41FF42') as string) as text", "symbol", "date", "open",
         "high", "low", "close", "volume", "fault",
     )  # fmt: skip
-    found = quarantined(judged(broken)).collect()
+    found = judged(broken).collect()
     assert [(row["reason"], row["text"]) for row in found] == [
         ("the line is not UTF-8", "A\ufffdB")
     ]

@@ -3,32 +3,77 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+import pytest
+from pyspark.sql import Observation, SparkSession
 
-from octopis.pipeline.ingest.quote_files import find_files
-from octopis.pipeline.ingest.reading import count_rows, first_lines, read_lines, read_rows
+from octopis.errors import InvalidConfiguration
+from octopis.pipeline.ingest.lines import Tally
+from octopis.pipeline.ingest.quote_files import QuoteFiles, find_files
+from octopis.pipeline.ingest.quotes import judged
+from octopis.pipeline.ingest.reading import WHERE, first_lines, is_padres, read_lines, read_rows
 from support.quotes import HEADER, csv_rows, padres_line, write_lines
 
 
 def rows_of(spark: SparkSession, *paths: Path) -> list[dict[str, str]]:
+    """Return the rows of files in order, by names of files and without headers."""
     files = find_files(list(paths))
-    firsts = first_lines(spark, files)
-    rows = read_rows(spark, files, firsts).orderBy("file", "line").collect()
-    assert count_rows(spark, files, firsts) == len(rows)
-    return [row.asDict() for row in rows]
+    firsts = first_lines(files)
+    raw = read_rows(spark, files, firsts)
+    rows = [row.asDict() for row in raw.frame.orderBy(*WHERE).collect()]
+    assert raw.count() == len(rows)
+    for row in rows:
+        row["file"] = files.names[row["file"]]
+    headers = {str(path) for path, first in firsts.items() if not is_padres(first)}
+    seen: set[str] = set()
+    found = []
+    for row in rows:
+        if row["file"] in seen or row["file"] not in headers:
+            found.append(row)
+        seen.add(row["file"])
+    return found
+
+
+def quarantined(spark: SparkSession, files: QuoteFiles) -> list[tuple[str, int, str]]:
+    rows = judged(read_rows(spark, files, first_lines(files)).frame)
+    aside = Tally(rows, files.names, files.names).quarantined(spark, rows)
+    return sorted((row["file"], row["line"], row["text"]) for row in aside.collect())
 
 
 def test_lines_have_the_numbers_of_the_file_however_it_is_cut(spark: SparkSession, tmp_path: Path):
-    path = write_lines(tmp_path / "a +[b]%.csv", *(f"line {number}" for number in range(1, 2001)))
-    spark.conf.set("spark.sql.files.maxPartitionBytes", "3000")
+    texts = [f"line {number}" for number in range(2, 2001)]
+    names = ("a +[b]%.csv", "c.csv", "d.csv.gz")
+    for name in names[:2]:
+        write_lines(tmp_path / name, HEADER, *texts)
+    (tmp_path / names[2]).write_bytes(gzip.compress("\n".join([HEADER, *texts]).encode()))
+    files = find_files([tmp_path])
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "9000")
     try:
-        lines = read_lines(spark, (path,))
-        assert lines.rdd.getNumPartitions() > 1
-        found = [(row["file"], row["line"], row["text"]) for row in lines.collect()]
+        numbers = {name: number for number, name in enumerate(files.names)}
+        lines = read_lines(spark, files.texts, numbers, Observation())
+        assert lines.rdd.getNumPartitions() > 4
+        found = quarantined(spark, files)
     finally:
         spark.conf.unset("spark.sql.files.maxPartitionBytes")
-    wanted = [(str(path), number, f"line {number}") for number in range(1, 2001)]
-    assert sorted(found) == sorted(wanted)
+    assert found == [
+        (str(tmp_path / name), number, f"line {number}")
+        for name in names
+        for number in range(2, 2001)
+    ]
+
+
+@pytest.mark.parametrize("content", [b"", gzip.compress(b"")])
+def test_file_without_a_line_is_named(tmp_path: Path, content: bytes):
+    path = tmp_path / ("a.csv.gz" if content else "a.csv")
+    path.write_bytes(content)
+    with pytest.raises(InvalidConfiguration, match="is empty"):
+        first_lines(QuoteFiles((path,), ()))
+
+
+def test_packed_file_that_is_cut_off_is_named(tmp_path: Path):
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"x" * 1000)[:15])
+    with pytest.raises(InvalidConfiguration, match=r"cannot read .*a\.csv\.gz"):
+        first_lines(QuoteFiles((path,), ()))
 
 
 def test_all_kinds_of_files_give_the_same_rows(spark: SparkSession, tmp_path: Path):
@@ -49,8 +94,6 @@ def test_all_kinds_of_files_give_the_same_rows(spark: SparkSession, tmp_path: Pa
         by_file.setdefault(Path(row["file"]).name, []).append(cells)
     assert set(by_file) == {"plain.csv", "packed.csv.gz", "padres.txt", "table.parquet"}
     assert all(cells == [tuple(row.split(",")) for row in rows] for cells in by_file.values())
-    lines = {Path(row["file"]).name: row["line"] for row in reversed(found)}
-    assert lines == {"plain.csv": 2, "packed.csv.gz": 2, "padres.txt": 1, "table.parquet": 1}
 
 
 def test_lines_of_the_wrong_shape_say_so(spark: SparkSession, tmp_path: Path):

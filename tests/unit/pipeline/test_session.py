@@ -3,6 +3,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -116,12 +117,35 @@ def test_no_java_is_one_sentence_and_no_traceback(tmp_path: Path):
     assert done.stderr.count("\n") == 1
 
 
-def test_server_that_cannot_be_reached_is_one_sentence(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1")
+@pytest.mark.parametrize("remote", ["sc://127.0.0.1:1", "sc://127.0.0.1:1/;user_id=me"])
+def test_server_that_cannot_be_reached_is_one_sentence_at_once(
+    remote: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("SPARK_REMOTE", remote)
     monkeypatch.setattr(session.SparkSession, "getActiveSession", lambda: None)
-    said = r"cannot reach Spark at sc://127\.0\.0\.1:1"
+    began = time.monotonic()
+    said = rf"cannot reach Spark at {remote}: is the server up\? \(.*refused"
     with pytest.raises(SparkUnavailable, match=said), open_spark():
         pytest.fail("must not come here")
+    assert time.monotonic() - began < 5.0
+
+
+def test_address_that_makes_no_sense_is_one_sentence(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:door")
+    monkeypatch.setattr(session.SparkSession, "getActiveSession", lambda: None)
+    with pytest.raises(SparkUnavailable, match=r"cannot reach Spark at .*'door'"), open_spark():
+        pytest.fail("must not come here")
+
+
+def test_spark_connect_without_its_libraries_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1")
+    monkeypatch.setattr(session.SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(session, "find_spec", lambda _: None)
+    with pytest.raises(SparkUnavailable) as caught, open_spark():
+        pytest.fail("must not come here")
+    assert str(caught.value).endswith(
+        "pip install 'octopis[connect]' (in a checkout: pip install -e '.[connect]')"
+    )
 
 
 def test_ctrl_c_ends_java_and_leaves_nothing(spark: SparkSession, tmp_path: Path):

@@ -36,6 +36,15 @@ def test_without_a_file_and_flags_our_own_settings_hold():
     assert SETTINGS.items() <= found.passed.items()
 
 
+@pytest.mark.usefixtures("say")
+def test_partitions_follow_this_machine_only_where_the_work_is_done_here():
+    """On a cluster Spark's own default holds, which it fits to what it finds there."""
+    key = "spark.sql.shuffle.partitions"
+    assert key in effective_settings("local[2]", {}, {}).passed
+    assert key not in effective_settings("k8s://host:7077", {}, {}).passed
+    assert effective_settings("local[2]", {key: "3"}, {}).passed[key] == "3"
+
+
 def test_flags_win_over_the_users_file_which_wins_over_ours(say):
     say(f"{MEMORY} 9g", f"{CODEC}=gzip", f"{JAVA_OPTIONS} -Dx=1", "spark.master local[3]")
     found = effective_settings(None, {}, {MEMORY: "1g", "spark.a": "b"})

@@ -1,6 +1,7 @@
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
@@ -10,7 +11,14 @@ from pyspark.testing import assertDataFrameEqual
 from octopis.core.routing import Algorithm
 from octopis.errors import InvalidConfiguration
 from octopis.pipeline.spark.session import sentence
-from octopis.pipeline.spark.traces import FACTS, Traces, check_table, open_trace, read_trace
+from octopis.pipeline.spark.traces import (
+    FACTS,
+    TraceReader,
+    Traces,
+    check_table,
+    open_trace,
+    read_trace,
+)
 from octopis.trace import Level
 from octopis.trace.schemas import SCHEMAS
 from support.traces import make_scenario, make_trace
@@ -91,6 +99,52 @@ def test_deliveries_are_the_default_and_facts_can_be_left_out(
 ):
     frame = spark.read.format("octopis.trace").option("facts", "false").load(str(full_trace))
     assert frame.columns == read_trace(spark, full_trace, "deliveries").columns
+
+
+def test_several_runs_are_read_at_once(spark: SparkSession, full_trace: Path):
+    other = full_trace.with_name("other")
+    if not other.exists():
+        shutil.copytree(full_trace, other)
+    frame = spark.read.format("octopis.trace").load([str(full_trace), str(other)])
+    counts = {row["run"]: row["count"] for row in frame.groupBy("run").count().collect()}
+    assert counts == dict.fromkeys(("mine", "other"), open_trace(full_trace).deliveries)
+
+
+@pytest.mark.parametrize("by", ["option", "schema"])
+def test_only_the_columns_that_are_named_are_read(
+    spark: SparkSession, full_trace: Path, by: str, monkeypatch: pytest.MonkeyPatch
+):
+    reader = TraceReader([full_trace], "deliveries", ["run", "delay_ns"])
+    read: list[list[str]] = []
+    honest = pq.ParquetFile.read_row_group
+
+    def noted(file: pq.ParquetFile, number: int, columns: list[str]) -> pa.Table:
+        read.append(columns)
+        return honest(file, number, columns=columns)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", noted)
+    (batch,) = reader.read(reader.partitions()[0])
+    assert (batch.schema.names, read) == (["run", "delay_ns"], [["delay_ns"]])
+    source = spark.read.format("octopis.trace")
+    if by == "option":
+        frame = source.option("columns", "run, delay_ns").load(str(full_trace))
+    else:
+        frame = source.schema("run string, delay_ns long").load(str(full_trace))
+    assert frame.columns == ["run", "delay_ns"]
+    own = read_trace(spark, full_trace, "deliveries").select("delay_ns")
+    assertDataFrameEqual(frame.select("delay_ns"), own)
+
+
+def test_column_that_is_not_there_or_of_another_type_is_named(
+    spark: SparkSession, full_trace: Path
+):
+    source = spark.read.format("octopis.trace")
+    with pytest.raises(PySparkException) as raised:
+        source.option("columns", "delay").load(str(full_trace)).collect()
+    assert "the table has no column 'delay'; did you mean 'delay_ns'" in sentence(raised.value)
+    with pytest.raises(PySparkException) as raised:
+        spark.read.format("octopis.trace").schema("hops long").load(str(full_trace)).collect()
+    assert "the column hops is smallint, not bigint" in sentence(raised.value)
 
 
 @pytest.mark.parametrize(

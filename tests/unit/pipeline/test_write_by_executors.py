@@ -16,12 +16,12 @@ def doubled(batches):
     for batch in batches:
         ids = pc.multiply(batch.column("id"), 2)
         names = ids.cast(pa.string()).dictionary_encode()
-        yield pa.RecordBatch.from_arrays([names, ids], schema=SCHEMA)
+        yield (pa.RecordBatch.from_arrays([names, ids], schema=SCHEMA),)
 
 
 def test_executors_write_what_they_make(spark: SparkSession, tmp_path: Path):
     out = tmp_path / "t.parquet"
-    assert write_by_executors(spark.range(0, 100, 1, 3), out, SCHEMA, doubled) == 100
+    assert write_by_executors(spark.range(0, 100, 1, 3), {out: SCHEMA}, doubled) == [100]
     assert len(list(out.iterdir())) == 3
     assert sorted(pq.read_table(out).column("id").to_pylist()) == list(range(0, 200, 2))
     frame = spark.read.schema("name string, id long").parquet(str(out))
@@ -36,7 +36,7 @@ def test_file_of_a_task_that_was_given_up_does_not_stay(spark: SparkSession, tmp
         (out / "part-00000-999.parquet").write_bytes(b"half")
         yield from doubled(batches)
 
-    write_by_executors(spark.range(0, 10, 1, 2), out, SCHEMA, also_strays)
+    write_by_executors(spark.range(0, 10, 1, 2), {out: SCHEMA}, also_strays)
     assert pq.read_table(out).num_rows == 10
 
 
@@ -45,4 +45,16 @@ def test_failure_is_not_taken_for_an_empty_table(spark: SparkSession, tmp_path: 
         raise ValueError("no")
 
     with pytest.raises(PySparkException):
-        write_by_executors(spark.range(3), tmp_path / "t.parquet", SCHEMA, fail)
+        write_by_executors(spark.range(3), {tmp_path / "t.parquet": SCHEMA}, fail)
+
+
+def test_one_pass_writes_several_tables(spark: SparkSession, tmp_path: Path):
+    one, other = tmp_path / "one.parquet", tmp_path / "other.parquet"
+
+    def twice(batches):
+        for (batch,) in doubled(batches):
+            yield batch, batch.slice(0, 2)
+
+    rows = write_by_executors(spark.range(0, 100, 1, 3), {one: SCHEMA, other: SCHEMA}, twice)
+    assert rows == [100, 6]
+    assert [pq.read_table(table).num_rows for table in (one, other)] == rows

@@ -239,6 +239,29 @@ class TestAttributes:
 READERS = {"count": count_notifications, "notifications": read}
 
 
+class TestParts:
+    def test_folder_of_parts_is_read_in_the_order_of_names(self, path: Path):
+        path.mkdir()
+        write(path / "part-1.parquet", [QUOTE | {"sequence": 2, "intended_ns": 6}])
+        write(path / "part-0.parquet", [QUOTE, NEXT])
+        (path / "_SUCCESS").touch()
+        assert [batch.sequences for batch in read(path)] == [[0, 1], [2]]
+
+    def test_row_that_does_not_follow_the_part_before_is_named(self, path: Path):
+        path.mkdir()
+        write(path / "part-0.parquet", [QUOTE, NEXT])
+        write(path / "part-1.parquet", [QUOTE])
+        part = path / "part-1.parquet"
+        assert refusal(read, path) == f"{part}, row 0: the sequence of nyse must rise"
+
+    def test_part_with_other_columns_is_named(self, path: Path):
+        path.mkdir()
+        write(path / "part-0.parquet", [QUOTE])
+        write(path / "part-1.parquet", [NEXT | {"attributes": {"size": 1}}])
+        reason = f"{path / 'part-1.parquet'} has other columns than {path / 'part-0.parquet'}"
+        assert refusal(read, path) == reason
+
+
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 class TestFiles:
     def test_missing_file_is_named(self, path: Path, read):
@@ -256,7 +279,7 @@ class TestFiles:
 
     def test_folder_is_refused(self, path: Path, read):
         path.mkdir()
-        assert refusal(read, path).startswith(f"{path} is not a Parquet file: ")
+        assert refusal(read, path) == f"{path} holds no part of a table"
 
     def test_name_with_a_colon_is_no_address(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read

@@ -1,4 +1,4 @@
-"""Delays are told of every delivery whose notification is known, in one folder or in many."""
+"""Delays are told of every delivery, in one folder or in many."""
 
 from pathlib import Path
 
@@ -7,19 +7,15 @@ import pytest
 
 from octopis.errors import InvalidConfiguration
 from octopis.trace import Level
-from octopis.trace.delays import parts_of, quantile, read_delays
+from octopis.trace.delays import quantile, read_delays
 from octopis.trace.writer import TraceWriter
 
 
-def write(folder: Path, publications: list[tuple[str, int, int]], deliveries: list) -> None:
-    """Write a trace: (publisher, sequence, intended), and (publisher, sequence, delivered)."""
+def write(folder: Path, deliveries: list[tuple[int, int]]) -> None:
+    """Write a trace of deliveries: (delivered, delay)."""
     with TraceWriter(folder, Level.DELIVERIES) as writer:
-        for publisher, sequence, intended in publications:
-            row = (publisher, sequence, "a,0", intended, intended, *(None,) * 4)
-            writer.write_rows("publications", [row])
-        for publisher, sequence, delivered in deliveries:
-            row = (publisher, sequence, "s", "a,0", delivered, None)
-            writer.write_rows("deliveries", [row])
+        for number, times in enumerate(deliveries):
+            writer.write_rows("deliveries", [("p", number, "s", "a,0", *times, None)])
     (folder / "run.json").touch()
 
 
@@ -29,23 +25,17 @@ def delays(trace: Path) -> list[tuple[int, int]]:
     return sorted(zip(*(column.tolist() for column in found), strict=True))
 
 
-def test_delay_is_from_the_intended_time(tmp_path: Path):
-    write(tmp_path / "t", [("p", 1, 10), ("q", 1, 20), ("p", 2, 30)], [("p", 2, 35), ("q", 1, 27)])
+def test_delays_are_those_of_the_trace(tmp_path: Path):
+    write(tmp_path / "t", [(35, 5), (27, 7)])
     assert delays(tmp_path / "t") == [(27, 7), (35, 5)]
+    write(tmp_path / "none", [])
+    assert delays(tmp_path / "none") == []
 
 
 def test_live_overlay_has_a_folder_for_each_broker(tmp_path: Path):
-    write(tmp_path / "live" / "a,0", [("p", 1, 10)], [("q", 9, 100)])
-    write(tmp_path / "live" / "a,1", [("q", 9, 20)], [("p", 1, 13), ("q", 9, 120)])
+    write(tmp_path / "live" / "a,0", [(100, 80)])
+    write(tmp_path / "live" / "a,1", [(13, 3), (120, 100)])
     assert delays(tmp_path / "live") == [(13, 3), (100, 80), (120, 100)]
-    assert [part.name for part in parts_of(tmp_path / "live")] == ["a,0", "a,1"]
-
-
-def test_delivery_of_an_unknown_notification_is_left_out(tmp_path: Path):
-    write(tmp_path / "t", [("p", 1, 10)], [("p", 2, 35), ("x", 1, 35), ("p", 1, 12)])
-    assert delays(tmp_path / "t") == [(12, 2)]
-    write(tmp_path / "none", [], [("p", 2, 35)])
-    assert delays(tmp_path / "none") == []
 
 
 def test_folder_without_a_trace_is_named(tmp_path: Path):

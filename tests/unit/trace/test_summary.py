@@ -55,7 +55,7 @@ def test_summary_is_json_for_people_and_programs(tmp_path: Path):
     write_summary(tmp_path, SUMMARY)
     text = (tmp_path / FILE).read_text(encoding="utf-8")
     assert json.loads(text) == msgspec.to_builtins(SUMMARY)
-    assert text.startswith('{\n  "format": 2,\n  "version": "1.2.3",\n')
+    assert text.startswith('{\n  "format": 3,\n  "version": "1.2.3",\n')
     assert text.endswith("\n}\n")
 
 
@@ -85,7 +85,7 @@ def test_folder_without_a_summary_holds_no_finished_trace(tmp_path: Path):
     assert refusal(tmp_path / "x") == f"{tmp_path / 'x'} holds no finished trace: no run.json"
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"\xff", b'{"format": 2}', b'{"version": "1'])
+@pytest.mark.parametrize("content", [b"", b"[]", b"\xff", b'{"format": 3}', b'{"version": "1'])
 def test_file_that_is_no_summary_is_refused(tmp_path: Path, content: bytes):
     (tmp_path / FILE).write_bytes(content)
     assert refusal(tmp_path).startswith(f"{tmp_path / FILE} is not a run's summary: ")
@@ -115,7 +115,7 @@ def test_value_that_makes_no_sense_is_refused_with_its_name(tmp_path: Path, name
 def test_summary_of_another_format_is_refused(tmp_path: Path, number: int):
     write_summary(tmp_path, msgspec.structs.replace(SUMMARY, format=number))
     assert refusal(tmp_path) == (
-        f"{tmp_path / FILE} is of format {number}; this version of OctopiS reads format 2"
+        f"{tmp_path / FILE} is of format {number}; this version of OctopiS reads format 3"
     )
 
 

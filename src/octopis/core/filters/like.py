@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from octopis.core.model.notification import ATTRIBUTES_MAX
 from octopis.errors import InvalidFilter
 
 if TYPE_CHECKING:
@@ -271,7 +272,7 @@ def _first_of_all_places(part: Part, text: str, start: int, end: int) -> int:
     return start + place if found[place] else -1
 
 
-@lru_cache(maxsize=4)  # the terms of a filter ask for the same text, one after the other
+@lru_cache(maxsize=ATTRIBUTES_MAX)  # the terms of a filter ask for the same texts again
 def _codes(text: str) -> "Codes":
     """Return the characters as numbers."""
     import numpy as np  # noqa: PLC0415 - whoever only makes filters does not wait for it

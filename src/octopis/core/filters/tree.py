@@ -16,7 +16,7 @@ For the index, a tree can also be multiplied out into conjunctions of terms, any
 from collections.abc import Iterable
 from itertools import product
 from math import prod
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 import msgspec
 
@@ -50,7 +50,7 @@ _COMPARISON_US = 20
 """What comparing two of the longest texts, or arithmetic, takes at most."""
 
 CONJUNCTIONS_MAX = 64
-"""How far a filter is multiplied out for the index; past that, it is evaluated term by term."""
+"""How far ANDs of ORs are multiplied out for the index; past that, the ORs are evaluated."""
 
 
 class And(msgspec.Struct, frozen=True):
@@ -216,19 +216,33 @@ def to_conjunctions(node: Node, limit: int = CONJUNCTIONS_MAX) -> tuple[Conjunct
         return ((node,),)
     if isinstance(node, And) and all(map(is_term, node.children)):
         return (node.children,)  # type: ignore[return-value]  # terms, as just tested
-    count, cost = _size_multiplied_out(node)
-    return _multiplied_out(node) if count <= limit and cost <= COST_MAX_US else None
+    size = size_multiplied_out(node)
+    fits = size.conjunctions <= limit and size.cost_us <= COST_MAX_US
+    return _multiplied_out(node) if fits else None
 
 
-def _size_multiplied_out(node: Node) -> tuple[int, int]:
-    """Return how many conjunctions there would be, and what all of them may cost."""
+class Size(NamedTuple):
+    """What a node would be, multiplied out."""
+
+    conjunctions: int
+    terms: int
+    cost_us: int
+
+
+def size_multiplied_out(node: Node) -> Size:
+    """Return how many conjunctions there would be, their terms, and what all of them may cost."""
     if not isinstance(node, And | Or):
-        return 1, cost_us(node)
-    sizes = [_size_multiplied_out(child) for child in node.children]
+        return Size(1, 1, cost_us(node))
+    sizes = [size_multiplied_out(child) for child in node.children]
     if isinstance(node, Or):
-        return sum(count for count, _ in sizes), sum(cost for _, cost in sizes)
-    total = prod(count for count, _ in sizes)
-    return total, sum(cost * (total // count) for count, cost in sizes if count)
+        return Size(*map(sum, zip(*sizes, strict=True))) if sizes else Size(0, 0, 0)
+    total = prod(size.conjunctions for size in sizes)
+    times = [total // size.conjunctions if total else 0 for size in sizes]
+    return Size(
+        total,
+        sum(size.terms * each for size, each in zip(sizes, times, strict=True)),
+        sum(size.cost_us * each for size, each in zip(sizes, times, strict=True)),
+    )
 
 
 def _multiplied_out(node: Node) -> tuple[Conjunction, ...]:

@@ -1,12 +1,20 @@
-"""The fast index: blocks of bits, with a little log-structured care for adds and removes.
+"""The fast index: layers of blocks and lists, with a little log-structured care for changes.
 
 New subscriptions wait in `pending` and are evaluated one by one; when they are too many for
-that, they become a block, together with all blocks that are not much larger. So blocks grow
-geometrically, and no change ever costs a rebuild of everything. Reading many blocks costs more
-than reading one; when that has cost as much as joining them would, they are joined.
+that, they become a layer, together with all layers that are not much larger. So layers grow
+geometrically, and no change ever costs a rebuild of everything. Reading many layers costs more
+than reading one; when that has cost as much as joining them would, they are joined. A layer of
+which little is left is built anew, and gives back the memory of what has gone.
+
+Building a large layer takes a second or more. Where others may not wait for that, the index is
+given somebody who builds large layers meanwhile (`submit`); until one is there, the layers that it
+is to replace are read.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Generic
 
@@ -14,38 +22,66 @@ import numpy as np
 import numpy.typing as npt
 
 from octopis.core.filters import Filter
-from octopis.core.matching.block import Block
-from octopis.core.matching.column import Words
+from octopis.core.filters.operands import Attributes
+from octopis.core.filters.tree import terms_of
 from octopis.core.matching.interface import Batch, Destination, Id
-from octopis.core.matching.layout import Member, slots_of
+from octopis.core.matching.layer import Layer, Member
 from octopis.core.matching.positions import Integers
 
 _PENDING_MAX = 64
 _GROWTH = 2
-"""A new block takes in every block at most so many times its size."""
+"""A new layer takes in every layer at most so many times its size."""
+
+_SHRINK = 4
+"""A layer is built anew once fewer than one in so many of its members are left."""
+
+_AT_ONCE_MAX = 2_000
+"""Members of a layer that is built at once also where others wait: that takes about 30 ms."""
 
 _BUILD_EVALUATIONS = 4_000
-"""Evaluations of pending filters that cost about as much as building a small block."""
+"""Evaluations of pending filters that cost about as much as building a small layer."""
+
+_EVALUATION_TERMS = 8
+"""A pending filter counts as one evaluation, and one more for every so many terms."""
 
 _READ_MEMBERS = 10
-"""Members that can be built anew at about the cost of reading one more block."""
+"""Members that can be built anew at about the cost of reading one more layer."""
+
+
+Submit = Callable[[Callable[[], Layer]], "Future[Layer]"]
+"""Has something done meanwhile, as an Executor's `submit` does."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Join:
+    """Layers that are being joined, and what becomes of them."""
+
+    layers: list[Layer]
+    members: list[Member]
+    result: "Future[Layer]"
 
 
 class BitsetIndex(Generic[Id, Destination]):
     """A MatchingIndex on numpy bitsets."""
 
-    def __init__(self) -> None:
+    def __init__(self, submit: Submit | None = None) -> None:
+        self._submit = submit
+        self._join: _Join | None = None
+        self._forget_numbers()
+        self._destination_numbers: dict[Destination, int] = {}
+        self._known_answers: dict[int, tuple[Destination, ...]] = {}
+        self._pending: dict[int, Member] = {}
+        self._layers: list[Layer] = []
+        self._pending_weight = 0
+        self._evaluations = 0
+        self._extra_reads = 0
+
+    def _forget_numbers(self) -> None:
         self._numbers: dict[Id, int] = {}
         self._ids: npt.NDArray[np.object_] = np.empty(64, np.object_)  # grows by doubling
         self._members: list[Member | None] = []
-        self._block_of: list[Block | None] = []
+        self._layer_of: list[Layer | None] = []
         self._free: list[int] = []
-        self._destination_numbers: dict[Destination, int] = {}
-        self._known_answers: dict[bytes, tuple[Destination, ...]] = {}
-        self._pending: dict[int, Member] = {}
-        self._blocks: list[Block] = []
-        self._evaluations = 0
-        self._extra_reads = 0
 
     # Adding and removing
 
@@ -58,13 +94,14 @@ class BitsetIndex(Generic[Id, Destination]):
         else:
             number = len(self._members)
             self._members.append(None)
-            self._block_of.append(None)
+            self._layer_of.append(None)
             if number == len(self._ids):
                 self._ids = np.concatenate([self._ids, np.empty_like(self._ids)])
         self._ids[number] = subscription
         self._numbers[subscription] = number
         member = Member(number, place, filter_)
         self._members[number] = self._pending[number] = member
+        self._pending_weight += _weight(filter_)
 
     def add_many(self, entries: Iterable[tuple[Id, Filter, Destination]]) -> None:
         """Add many subscriptions at once."""
@@ -74,13 +111,17 @@ class BitsetIndex(Generic[Id, Destination]):
     def remove(self, subscription: Id) -> None:
         """Remove a subscription, which must be there."""
         number = self._numbers.pop(subscription)
-        block = self._block_of[number]
-        if block is None:
-            del self._pending[number]
+        layer = self._layer_of[number]
+        if layer is None:
+            self._pending_weight -= _weight(self._pending.pop(number).filter)
         else:
-            block.remove(number)
-        self._block_of[number] = self._members[number] = None
+            layer.remove(number)
+            if not layer.size:
+                self._layers.remove(layer)
+        self._ids[number] = self._layer_of[number] = self._members[number] = None
         self._free.append(number)
+        if not self._numbers:
+            self._forget_numbers()
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -95,48 +136,55 @@ class BitsetIndex(Generic[Id, Destination]):
         if not self._numbers:
             return [()] * len(batch)
         self._tidy(len(batch))
-        reached = np.zeros((len(batch), len(self._destination_numbers)), np.bool_)
-        for block in self._blocks:
-            self._mark_reached(block, batch, reached)
+        found = self._blocks_reached(batch)
+        if self._evaluates():
+            found = list(map(self._with_evaluated, found, batch))
+        return list(map(self._destinations_in, found))
+
+    def _blocks_reached(self, batch: Batch) -> list[int]:
+        """Return for each notification the bits of destinations that blocks find."""
+        words = -(-len(self._destination_numbers) // 64)
+        reached: npt.NDArray[np.bool_] | None = None
+        for layer in self._layers:
+            for block, rows in layer.blocks_for(batch):
+                if reached is None:
+                    reached = np.zeros((len(batch), 64 * words), np.bool_)
+                if rows is None:
+                    block.mark_reached(batch, reached)
+                else:
+                    some = reached[rows]
+                    block.mark_reached([batch[row] for row in rows], some)
+                    reached[rows] = some
+        if reached is None:
+            return [0] * len(batch)
+        packed = np.packbits(reached, axis=1, bitorder="little")
+        if words == 1:
+            found: list[int] = packed.view("<u8")[:, 0].tolist()
+            return found
+        return [int.from_bytes(row.tobytes(), "little") for row in packed]
+
+    def _with_evaluated(self, bits: int, attributes: Attributes) -> int:
+        """Return the bits with those of destinations that only evaluation finds."""
+        for layer in self._layers:
+            if layer.has_lists:
+                bits = layer.reached(attributes, bits)
         for member in self._pending.values():
-            for row, attributes in enumerate(batch):
-                if not reached[row, member.destination] and member.filter.matches(attributes):
-                    reached[row, member.destination] = True
-        packed = np.packbits(reached, axis=1)
-        width, keys = packed.shape[1], packed.tobytes()
-        return [self._destinations_in(keys[at : at + width]) for at in range(0, len(keys), width)]
+            if not bits >> member.destination & 1 and member.filter.matches(attributes):
+                bits |= 1 << member.destination
+        return bits
 
-    def _mark_reached(self, block: Block, batch: Batch, reached: npt.NDArray[np.bool_]) -> None:
-        candidates = block.candidates(batch)
-        certain = candidates & ~block.residual_bits if block.residual else candidates
-        if not block.segments:
-            return
-        first_words = [segment.first for segment in block.segments]
-        anything = np.bitwise_or.reduceat(certain, first_words, axis=1) != 0
-        for segment, reaches in zip(block.segments, anything.T, strict=True):
-            if segment.destination is not None:
-                reached[:, segment.destination] |= reaches
-            elif reaches.any():
-                rows, slots = slots_of(certain[:, segment.first : segment.last])
-                reached[rows, block.destinations[slots + 64 * segment.first]] = True
-        if block.residual:
-            rows, slots = slots_of(candidates & block.residual_bits)
-            for row, slot, place in zip(
-                rows.tolist(), slots.tolist(), block.destinations[slots].tolist(), strict=True
-            ):
-                if not reached[row, place] and block.residual[slot].truth(batch[row]) is True:
-                    reached[row, place] = True
-
-    def _destinations_in(self, key: bytes) -> tuple[Destination, ...]:
+    def _destinations_in(self, bits: int) -> tuple[Destination, ...]:
         """Return the destinations whose bits are on; the same few answers come again and again."""
-        answer = self._known_answers.get(key)
+        answer = self._known_answers.get(bits)
         if answer is None:
             if len(self._known_answers) >= 4096:
                 self._known_answers.clear()
-            flags = np.unpackbits(np.frombuffer(key, np.uint8))
-            places = list(self._destination_numbers)
-            answer = tuple(places[number] for number in np.flatnonzero(flags).tolist())
-            self._known_answers[key] = answer
+            answer = tuple(
+                place
+                for number, place in enumerate(self._destination_numbers)
+                if bits >> number & 1
+            )
+            self._known_answers[bits] = answer
         return answer
 
     def matches(self, batch: Batch) -> list[list[Id]]:
@@ -149,72 +197,139 @@ class BitsetIndex(Generic[Id, Destination]):
     def match_numbers(self, batch: Batch) -> tuple[Integers, Integers]:
         """Return the matches as rows of the batch, ascending, and numbers of subscriptions."""
         self._tidy(len(batch))
-        found = [self._match_block(block, batch) for block in self._blocks]
-        if self._pending:
-            waiting = [
+        found, comes_once = [], True
+        for layer in self._layers:
+            for block, rows in layer.blocks_for(batch):
+                if rows is None:
+                    found.append(block.matches(batch))
+                else:
+                    some, numbers = block.matches([batch[row] for row in rows])
+                    found.append((np.array(rows, np.int64)[some], numbers))
+                comes_once = comes_once and not block.shares_owners
+        evaluated = (
+            []
+            if not self._evaluates()
+            else [
                 (row, number)
                 for row, attributes in enumerate(batch)
-                for number, member in self._pending.items()
-                if member.filter.matches(attributes)
+                for number in self._evaluated_matches(attributes)
             ]
-            pairs = np.array(waiting, np.int64).reshape(-1, 2)
+        )
+        if evaluated or not found:
+            pairs = np.array(evaluated, np.int64).reshape(-1, 2)
             found.append((pairs[:, 0], pairs[:, 1]))
-        if not found:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        if len(found) == 1:
+        if len(found) == 1 and comes_once and not evaluated:
             return found[0]
-        rows = np.concatenate([rows for rows, _ in found])
-        numbers = np.concatenate([numbers for _, numbers in found])
-        order = np.argsort(rows, kind="stable")
-        return rows[order], numbers[order]
+        # Several alternatives of a filter may hold, in one block or in several.
+        pairs = np.unique(np.concatenate([rows << 32 | numbers for rows, numbers in found]))
+        return pairs >> 32, pairs & 0xFFFFFFFF
 
-    def _match_block(self, block: Block, batch: Batch) -> tuple[Integers, Integers]:
-        candidates = block.candidates(batch)
-        if block.residual:
-            self._evaluate(block, batch, candidates)
-        rows, slots = slots_of(candidates)
-        numbers = block.owners[slots]
-        if block.shares_owners:  # several conjunctions of one filter may hold
-            pairs = np.unique(rows << 32 | numbers)
-            return pairs >> 32, pairs & 0xFFFFFFFF
-        return rows, numbers
+    def _evaluates(self) -> bool:
+        return bool(self._pending) or any(layer.has_lists for layer in self._layers)
 
-    def _evaluate(self, block: Block, batch: Batch, candidates: Words) -> None:
-        """Clear the bits of candidates whose other terms do not hold."""
-        rows, slots = slots_of(candidates & block.residual_bits)
-        for row, slot in zip(rows.tolist(), slots.tolist(), strict=True):
-            if block.residual[slot].truth(batch[row]) is not True:
-                candidates[row, slot >> 6] &= ~(np.uint64(1) << np.uint64(slot & 63))
+    def _evaluated_matches(self, attributes: Attributes) -> Iterator[int]:
+        for layer in self._layers:
+            yield from layer.listed_matches(attributes)
+        for number, member in self._pending.items():
+            if member.filter.matches(attributes):
+                yield number
 
-    # Blocks
+    # Layers
+
+    def tidy(self) -> None:
+        """Put what was added where it is found fast; else the next notification does so."""
+        self._tidy(0)
 
     def _tidy(self, reads: int) -> None:
-        """Build and join blocks where that pays, before they are read for `reads` notifications."""
-        self._evaluations += len(self._pending) * reads
+        """Build and join layers where that pays, before they are read for `reads` notifications."""
+        if self._join is not None and self._join.result.done():
+            self._end_join(self._join)
+        if len(self) * _SHRINK < len(self._members) > _PENDING_MAX:
+            self._add_all_anew()
+        self._evaluations += self._pending_weight * reads
         if len(self._pending) > _PENDING_MAX or self._evaluations > _BUILD_EVALUATIONS:
             self._build(list(self._pending.values()))
             self._pending.clear()
-            self._evaluations = 0
-        self._blocks = [block for block in self._blocks if block.size]
-        if len(self._blocks) > 1:
-            self._extra_reads += len(self._blocks) - 1
+            self._pending_weight = self._evaluations = 0
+        for layer in self._idle_layers():
+            if layer.size * _SHRINK < len(layer.members) and layer in self._layers:
+                self._layers.remove(layer)
+                self._build(self._left_in(layer))
+        if len(self._layers) > 1 and reads:
+            self._extra_reads += len(self._layers) - 1
             if self._extra_reads * _READ_MEMBERS > len(self):
                 self._build([])
                 self._extra_reads = 0
 
+    def _idle_layers(self) -> list[Layer]:
+        """Return the layers that nobody is joining."""
+        busy = [] if self._join is None else self._join.layers
+        return [layer for layer in self._layers if layer not in busy]
+
+    def _add_all_anew(self) -> None:
+        """Number what is left from 0 on: lists of numbers never become shorter otherwise."""
+        ids, members = self._ids, [member for member in self._members if member is not None]
+        places = list(self._destination_numbers)
+        self._forget_numbers()
+        self._join = None
+        self._layers, self._pending, self._pending_weight = [], {}, 0
+        for old in members:
+            self.add(ids[old.number], old.filter, places[old.destination])
+
     def _build(self, members: list[Member]) -> None:
-        """Make a block of `members` and all blocks not much larger (of all, if there are none)."""
+        """Make a layer of `members` and all layers not much larger (of all, if there are none)."""
         joining_all = not members
-        while self._blocks:
-            smallest = min(self._blocks, key=lambda block: block.size)
-            if not joining_all and smallest.size > _GROWTH * len(members):
+        joined: list[Layer] = []
+        size = len(members)
+        for layer in sorted(self._idle_layers(), key=lambda layer: layer.size):
+            if not joining_all and layer.size > _GROWTH * size:
                 break
-            self._blocks.remove(smallest)
-            members += [
-                member for member in smallest.members if self._members[member.number] is member
+            joined.append(layer)
+            size += layer.size
+        if self._submit is not None and size > _AT_ONCE_MAX:
+            joined += [
+                self._add_layer(members[start : start + _AT_ONCE_MAX])
+                for start in range(0, len(members), _AT_ONCE_MAX)
             ]
+            if self._join is None and len(joined) > 1:
+                self._begin_join(joined)
+            return
+        for layer in joined:
+            self._layers.remove(layer)
+            members += self._left_in(layer)
         if members:
-            block = Block(members)
-            self._blocks.append(block)
-            for member in members:
-                self._block_of[member.number] = block
+            self._add_layer(members)
+
+    def _add_layer(self, members: list[Member]) -> Layer:
+        layer = Layer(members)
+        self._layers.append(layer)
+        for member in members:
+            self._layer_of[member.number] = layer
+        return layer
+
+    def _begin_join(self, layers: list[Layer]) -> None:
+        assert self._submit is not None, "nobody builds layers meanwhile"
+        members = [member for layer in layers for member in self._left_in(layer)]
+        self._join = _Join(layers, members, self._submit(partial(Layer, members)))
+
+    def _end_join(self, join: _Join) -> None:
+        """Let the new layer take the place of those that it was made of."""
+        self._join = None
+        layer = join.result.result()
+        for old in join.layers:
+            if old in self._layers:  # else all its members have gone meanwhile
+                self._layers.remove(old)
+        self._layers.append(layer)
+        for member in join.members:
+            if self._members[member.number] is member:
+                self._layer_of[member.number] = layer
+            else:
+                layer.remove(member.number)
+
+    def _left_in(self, layer: Layer) -> list[Member]:
+        return [member for member in layer.members if self._members[member.number] is member]
+
+
+def _weight(filter_: Filter) -> int:
+    """Return how many evaluations one of a pending filter counts as."""
+    return 1 + terms_of(filter_.tree) // _EVALUATION_TERMS

@@ -1,25 +1,40 @@
-"""An immutable block of subscriptions as bits: AND over attributes for a whole batch at once."""
+"""An immutable block of entries as bits: AND over attributes for a whole batch at once.
 
-from collections.abc import Sequence
-from functools import cached_property
+A block costs memory by the terms in it, not by attributes times entries: a column that few entries
+ask about gets few, coarse cells. And it costs time by the attributes that a batch has: what the
+columns of all others leave on is the same for each notification, and kept.
+"""
+
+from collections.abc import Collection, Sequence
 from operator import itemgetter
 
 import numpy as np
+import numpy.typing as npt
 
 from octopis.core.filters.operands import Attributes
 from octopis.core.filters.values import Kind
+from octopis.core.matching.alternatives import holds
 from octopis.core.matching.column import Column, ColumnDraft, ColumnKey, ColumnKind, Presence, Words
 from octopis.core.matching.interface import Batch
-from octopis.core.matching.layout import BlockLayout, Member, packed
+from octopis.core.matching.layout import BlockLayout, Entry, packed, slots_of
 from octopis.core.matching.positions import Integers
 from octopis.core.model import Value
 
 _ROWS_BITS_MAX = 8 * 10**9
 """All rows of a block together stay below 1 GB; larger blocks get coarser cells."""
 
-_CELLS_MAX = 2048
+_TERM_BITS = 8 * 1024
+"""So many bits of rows come on each term, at most, once there are more than the fewest cells."""
+
+_CELLS_MIN, _CELLS_MAX = 16, 2048
 _WORKING_BYTES = 2**20
 """So many bits of a batch are worked on at once, to stay in the processor's cache."""
+
+_PART_COLUMNS = 2
+"""Columns that cost as much to read for a batch as it costs to read part of the batch alone."""
+
+_KEPT_MAX = 256
+"""Sets of absent columns whose rows are kept joined; most notifications have one of a few sets."""
 
 _KINDS: dict[type, Kind | None] = {
     int: Kind.NUMBER,
@@ -31,11 +46,11 @@ _KINDS: dict[type, Kind | None] = {
 
 
 class Block:
-    """Subscriptions that are matched together. Only `live` ever changes: removing clears bits."""
+    """Entries that are matched together. Only `live` ever changes: removing clears bits."""
 
-    def __init__(self, members: Sequence[Member]) -> None:
-        layout = BlockLayout(members)
-        self.members = members
+    def __init__(self, entries: Sequence[Entry], named: Collection[str]) -> None:
+        """Make columns for the attributes `named`; what concerns others is evaluated."""
+        layout = BlockLayout(entries, named)
         self.owners = layout.owners
         self.destinations = layout.destinations
         self.segments = layout.segments
@@ -43,33 +58,38 @@ class Block:
         self.residual = layout.residual
         self.residual_bits = packed(np.isin(np.arange(len(self.owners)), list(self.residual)))
         self.live = packed(self.owners >= 0)
-        self._removed = 0
+        self._shut_by = {name: np.array(slots, np.int64) for name, slots in layout.shut_by.items()}
+        self._left_on: dict[frozenset[int], Words] = {}
         self._build_columns(layout.drafts)
+        self._needs_nothing = bool((self.live & self._left_on_without([])).any())
+        """Whether a slot can match where all attributes with columns are absent."""
+
+    def remove(self, slot: int) -> None:
+        """Take an entry out."""
+        self.live[slot >> 6] &= ~(np.uint64(1) << np.uint64(slot & 63))
+
+    def concerns(self, batch: Batch) -> bool:
+        """Tell whether anything can match: an attribute is there that some column asks for."""
+        names = self._attributes.keys()
+        return self._needs_nothing or not all(names.isdisjoint(found) for found in batch)
 
     @property
-    def size(self) -> int:
-        """How many subscriptions are left."""
-        return len(self.members) - self._removed
-
-    def remove(self, number: int) -> None:
-        """Take a subscription out."""
-        order, owners = self._by_owner
-        first, last = np.searchsorted(owners, (number, number + 1)).tolist()
-        for slot in order[first:last].tolist():
-            self.live[slot >> 6] &= ~(np.uint64(1) << np.uint64(slot & 63))
-        self._removed += 1
-
-    @cached_property
-    def _by_owner(self) -> tuple[Integers, Integers]:
-        order = np.argsort(self.owners, kind="stable")
-        return order, self.owners[order]
+    def nbytes(self) -> int:
+        """Bytes that the rows of all columns take."""
+        return self._rows.nbytes
 
     def _build_columns(self, drafts: dict[ColumnKey, ColumnDraft]) -> None:
         """Make the columns, all rows in one matrix and all gaps behind one list of offsets."""
         words = len(self.live)
-        cells_max = _ROWS_BITS_MAX // (max(1, len(drafts)) * words * 64)
-        cells_max = max(16, min(_CELLS_MAX, cells_max))
-        self._columns = [Column(draft, kind, cells_max) for (_, kind), draft in drafts.items()]
+        cells_max = min(_CELLS_MAX, _ROWS_BITS_MAX // (max(1, len(drafts)) * words * 64))
+        self._columns = [
+            Column(
+                draft,
+                kind,
+                max(_CELLS_MIN, min(cells_max, _TERM_BITS * len(draft.slots) // (words * 64))),
+            )
+            for (_, kind), draft in drafts.items()
+        ]
         self._attributes: dict[str, list[tuple[ColumnKind, int]]] = {}
         for number, (attribute, kind) in enumerate(drafts):
             self._attributes.setdefault(attribute, []).append((kind, number))
@@ -90,69 +110,181 @@ class Block:
         for column in self._columns:
             del column.gaps
 
+    # Answers
+
+    def mark_reached(self, batch: Batch, reached: npt.NDArray[np.bool_]) -> None:
+        """Set for each notification, a row, the places of destinations with a match in `reached`.
+
+        What is set already need not be found again.
+        """
+        candidates = self.candidates(batch)
+        certain = candidates & ~self.residual_bits if self.residual else candidates
+        first_words = [segment.first for segment in self.segments]
+        anything = np.bitwise_or.reduceat(certain, first_words, axis=1) != 0
+        for segment, reaches in zip(self.segments, anything.T, strict=True):
+            if segment.destination is not None:
+                reached[:, segment.destination] |= reaches
+            elif reaches.any():
+                rows, slots = slots_of(certain[:, segment.first : segment.last])
+                reached[rows, self.destinations[slots + 64 * segment.first]] = True
+        if self.residual:
+            rows, slots = slots_of(candidates & self.residual_bits)
+            self._evaluate(batch, rows, slots, reached)
+
+    def _evaluate(
+        self, batch: Batch, rows: Integers, slots: Integers, reached: npt.NDArray[np.bool_]
+    ) -> None:
+        """Evaluate candidates of destinations that are not reached yet."""
+        open_ones = np.flatnonzero(~reached[rows, self.destinations[slots]])
+        rows, slots = rows[open_ones], slots[open_ones]
+        found: set[tuple[int, int]] = set()
+        residual = self.residual
+        for row, slot, place in zip(
+            rows.tolist(), slots.tolist(), self.destinations[slots].tolist(), strict=True
+        ):
+            if found and (row, place) in found:
+                continue
+            if holds(residual[slot], batch[row]):
+                found.add((row, place))
+                reached[row, place] = True
+
+    def matches(self, batch: Batch) -> tuple[Integers, Integers]:
+        """Return all matches as rows of the batch, ascending, and numbers of their owners.
+
+        An owner with several entries may come several times.
+        """
+        candidates = self.candidates(batch)
+        if self.residual:
+            rows, slots = slots_of(candidates & self.residual_bits)
+            for row, slot in zip(rows.tolist(), slots.tolist(), strict=True):
+                if not holds(self.residual[slot], batch[row]):
+                    candidates[row, slot >> 6] &= ~(np.uint64(1) << np.uint64(slot & 63))
+        rows, slots = slots_of(candidates)
+        return rows, self.owners[slots]
+
     def candidates(self, batch: Batch) -> Words:
         """Return for each notification the slots whose indexed terms all hold, as bits.
 
         Exact but for the slots in `residual`, which the caller still has to evaluate.
         """
-        rows, positions = self._locate_one(batch[0]) if len(batch) == 1 else self._locate(batch)
-        found = np.empty((len(batch), len(self.live)), np.uint64)
+        parts = self._alike(batch)
+        if len(parts) > 1:
+            joined = np.empty((len(batch), len(self.live)), np.uint64)
+            for part in parts:
+                joined[part] = self._candidates([batch[row] for row in part])
+            return joined
+        return self._candidates(batch)
+
+    def _alike(self, batch: Batch) -> list[list[int]]:
+        """Return the rows in parts whose notifications have the same attributes, where that pays.
+
+        A part reads only its own columns, but costs as much as some columns do.
+        """
+        if len(batch) < 2 or batch[0].keys() >= self._attributes.keys():
+            return []
+        parts: dict[tuple[str, ...], list[int]] = {}
+        for row, attributes in enumerate(batch):
+            parts.setdefault(tuple(attributes), []).append(row)
+        columns = len(self._attributes.keys() & set().union(*parts))
+        return list(parts.values()) if columns > _PART_COLUMNS * len(parts) else []
+
+    def _candidates(self, batch: Batch) -> Words:
+        located = self._locate_one(batch[0]) if len(batch) == 1 else self._locate(batch)
+        columns, rows, positions = located
+        live = self.live
+        if len(columns) < len(self._columns):
+            live = live & self._left_on_without(columns)
+        found = np.empty((len(batch), len(live)), np.uint64)
+        found[:] = live
         step = max(1, _WORKING_BYTES // (8 * len(self.live)))
         for start in range(0, len(batch), step):
             part = slice(start, start + step)
             self._and_rows(rows[:, part], found[part])
             self._close_gaps(rows[:, part], positions[:, part], found[part])
+        if self._shut_by:
+            self._shut(batch, found)
         return found
 
-    def _locate(self, batch: Batch) -> tuple[Integers, Integers]:
-        """Return the row, and the position among boundaries, per column and notification."""
-        rows = np.empty((len(self._columns), len(batch)), np.int64)
-        rows[:] = self._first_rows[:-1, None]  # absent, until found
-        positions = np.zeros((len(self._columns), len(batch)), np.int64)
-        for attribute, columns in self._attributes.items():
+    # Which rows
+
+    def _locate(self, batch: Batch) -> tuple[list[int], Integers, Integers]:
+        """Return the columns that concern the batch, and in each the row and the position.
+
+        Positions are those among the boundaries. Row and position of a notification without the
+        attribute are those of absent.
+        """
+        named = list(self._attributes)
+        if not batch or not batch[0].keys() >= self._attributes.keys():
+            there = set().union(*batch)
+            named = [name for name in named if name in there]
+        numbers = [number for name in named for _, number in self._attributes[name]]
+        rows = np.empty((len(numbers), len(batch)), np.int64)
+        rows[:] = self._first_rows[numbers][:, None]
+        positions = np.zeros((len(numbers), len(batch)), np.int64)
+        places = iter(range(len(numbers)))
+        for name in named:
             try:
-                found = list(map(itemgetter(attribute), batch))
+                found = list(map(itemgetter(name), batch))
             except KeyError:
-                found = [attributes.get(attribute) for attributes in batch]
+                found = [attributes.get(name) for attributes in batch]
             types = set(map(type, found))
             kinds = set(map(_KINDS.__getitem__, types))
             integers = int in types
-            for kind, number in columns:
+            for (kind, number), at in zip(self._attributes[name], places, strict=False):
+                column = self._columns[number]
                 if kind is Presence.PRESENCE:
-                    rows[number] += np.array([value is not None for value in found], np.bool_)
+                    rows[at] += np.array([value is not None for value in found], np.bool_)
                 elif kind not in kinds:
                     continue
                 elif len(kinds) == 1:  # all have the attribute, all of this kind
-                    column = self._columns[number]
-                    column.locate(found, rows[number], positions[number], integers=integers)
+                    column.locate(found, rows[at], positions[at], integers=integers)
                 else:
                     where = [index for index, value in enumerate(found) if _is_of(value, kind)]
                     some = np.empty((2, len(where)), np.int64)
-                    column = self._columns[number]
                     column.locate([found[index] for index in where], *some, integers=integers)
-                    rows[number, where], positions[number, where] = some
-        return rows, positions
+                    rows[at, where], positions[at, where] = some
+        return numbers, rows, positions
 
-    def _locate_one(self, attributes: Attributes) -> tuple[Integers, Integers]:
+    def _locate_one(self, attributes: Attributes) -> tuple[list[int], Integers, Integers]:
         """Do the same for one notification, without the cost of starting numpy for each column."""
-        rows = self._first_rows[:-1].tolist()
-        positions = [0] * len(rows)
-        for attribute, columns in self._attributes.items():
-            value = attributes.get(attribute)
-            if value is None:
+        numbers, rows, positions = [], [], []
+        for name in attributes:
+            columns = self._attributes.get(name)
+            value = attributes.get(name) if columns else None
+            if columns is None or value is None:
                 continue
             for kind, number in columns:
                 if kind is Presence.PRESENCE:
-                    rows[number] += 1
+                    row, position = self._first_rows.item(number) + 1, 0
                 elif _is_of(value, kind):
-                    rows[number], positions[number] = self._columns[number].locate_one(value)
-        return np.array(rows, np.int64)[:, None], np.array(positions, np.int64)[:, None]
+                    row, position = self._columns[number].locate_one(value)
+                else:
+                    continue
+                numbers.append(number)
+                rows.append(row)
+                positions.append(position)
+        return numbers, np.array(rows, np.int64)[:, None], np.array(positions, np.int64)[:, None]
+
+    # Bits
+
+    def _left_on_without(self, columns: list[int]) -> Words:
+        """Return the bits that all other columns leave on where their attributes are absent."""
+        key = frozenset(columns)
+        left_on = self._left_on.get(key)
+        if left_on is None:
+            if len(self._left_on) >= _KEPT_MAX:
+                self._left_on.clear()
+            left_on = ~np.zeros_like(self.live)
+            for number, row in enumerate(self._first_rows[:-1].tolist()):
+                if number not in key:
+                    np.bitwise_and(left_on, self._rows[row], out=left_on)
+            self._left_on[key] = left_on
+        return left_on
 
     def _and_rows(self, rows: Integers, found: Words) -> None:
-        found[:] = self.live
-        if len(found) == 1:  # rows can be used where they lie
-            for row in rows[:, 0].tolist():
-                np.bitwise_and(found[0], self._rows[row], out=found[0])
+        if len(found) == 1:
+            taken = self._rows.take(rows[:, 0], axis=0)
+            np.bitwise_and(found[0], np.bitwise_and.reduce(taken, axis=0), out=found[0])
             return
         taken = np.empty_like(found)
         for column_rows in rows:
@@ -161,6 +293,8 @@ class Block:
 
     def _close_gaps(self, rows: Integers, positions: Integers, found: Words) -> None:
         """Clear the bits of slots whose set has a gap where the notification's value lies."""
+        if not len(self._gap_slots):
+            return
         flat = rows.ravel()
         first = self._gap_offsets[flat]
         counts = self._gap_offsets[flat + 1] - first
@@ -173,10 +307,22 @@ class Block:
         inside = self._gap_starts.take(gaps) <= position
         inside &= position < self._gap_ends.take(gaps)
         hit = np.flatnonzero(inside)
-        owner = (np.arange(len(flat)) % rows.shape[1]).repeat(counts)[hit]
+        if not len(hit):
+            return
+        width = rows.shape[1]
+        owner = 0 if width == 1 else (np.arange(len(flat)) % width).repeat(counts)[hit]
         slots = self._gap_slots.take(gaps[hit])
         keep = ~(np.uint64(1) << (slots & 63).astype(np.uint64))
         np.bitwise_and.at(found, (owner, slots >> 6), keep)
+
+    def _shut(self, batch: Batch, found: Words) -> None:
+        """Clear the bits of slots that ask for the absence of what a notification has."""
+        for attributes, bits in zip(batch, found, strict=True):
+            for name, value in attributes.items():
+                slots = self._shut_by.get(name)
+                if slots is not None and value is not None:
+                    keep = ~(np.uint64(1) << (slots & 63).astype(np.uint64))
+                    np.bitwise_and.at(bits, slots >> 6, keep)
 
 
 def _is_of(value: Value | None, kind: ColumnKind) -> bool:

@@ -24,6 +24,9 @@ class MatchingIndex(Protocol[Id, Destination]):
     def remove(self, subscription: Id) -> None:
         """Remove a subscription, which must be there."""
 
+    def tidy(self) -> None:
+        """Put what was added where it is found fast, before anybody waits for an answer."""
+
     def __len__(self) -> int:
         """Return how many subscriptions there are."""
 

@@ -1,20 +1,21 @@
 """Which bit of a block stands for which subscription, and what each bit asks of each column.
 
-Each conjunction of a filter has a slot, one bit in every row. Slots of one destination stand
-together on whole words, so that "any match behind this destination" is an OR over a few words.
+Each entry, one alternative of a filter, has a slot, one bit in every row. Slots of one destination
+stand together on whole words, so that "any match behind this destination" is an OR over a few
+words.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Collection, Iterable, Sequence
+from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from octopis.core.filters import Filter
 from octopis.core.filters.terms import ComparisonTerm, LikeTerm, PresenceTerm, Term, ValueTerm
-from octopis.core.filters.tree import Conjunction, Node, conjunction, to_conjunctions
+from octopis.core.filters.tree import Conjunction, Node
 from octopis.core.filters.values import Kind, ValueSet, intersection, with_prefix
+from octopis.core.matching.alternatives import asks_for_absence, names_of
 from octopis.core.matching.column import ColumnDraft, ColumnKey, Presence, Words
 from octopis.core.matching.positions import Integers
 
@@ -22,17 +23,23 @@ _SEGMENT_SLOTS_MIN = 64
 """Destinations with fewer slots share words; their own would be mostly empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A subscription in a block: its number in the index, its destination's, and its filter."""
+_EVALUATED = {LikeTerm, ComparisonTerm}
+"""Terms that columns cannot answer."""
+
+
+class Entry(NamedTuple):
+    """An alternative of a subscription: whose, behind which destination, and what must hold."""
 
     number: int
     destination: int
-    filter: Filter
+    terms: Conjunction
+    rest: tuple[Node, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+_NUMBER = attrgetter("number")
+
+
+class Segment(NamedTuple):
     """Words from `first` to `last`, of one destination, or (None) of several small ones."""
 
     first: int
@@ -41,55 +48,73 @@ class Segment:
 
 
 class BlockLayout:
-    """Slots for the conjunctions of `members`.
+    """Slots for `entries`; columns answer what concerns the attributes `named`.
 
-    `owners` and `destinations` say for each slot whose it is (-1: nobody's). `residual` holds,
-    by slot, what only evaluation can answer; `drafts` what the columns are to answer.
+    `owners` and `destinations` say for each slot whose it is (-1: nobody's). `drafts` hold what the
+    columns are to answer, and `residual`, by slot, what only evaluation can. `shut_by` holds the
+    slots that ask for the absence of an attribute without a column.
     """
 
-    def __init__(self, members: Sequence[Member]) -> None:
-        self.residual: dict[int, Node] = {}
+    def __init__(self, entries: Sequence[Entry], named: Collection[str]) -> None:
+        self._named = named
+        self.residual: dict[int, tuple[Node, ...]] = {}
+        self.shut_by: dict[str, list[int]] = {}
         self.drafts: dict[ColumnKey, ColumnDraft] = {}
         self.segments: list[Segment] = []
         slots: list[int] = []
-        slot_members: list[Member] = []
+        laid_out: list[Entry] = []
         slot = 0
-        for destination, group in _by_destination(members):
+        for destination, group in _by_destination(entries):
             first = slot = -(-slot // 64) * 64
-            for member, conjunctions in group:
-                for terms in conjunctions:
-                    self._note_terms(slot, member, terms)
-                    slots.append(slot)
-                    slot_members.append(member)
-                    slot += 1
-            if slot > first:
-                self.segments.append(Segment(first // 64, -(-slot // 64), destination))
+            for entry in group:
+                self._note_entry(slot, entry)
+                slots.append(slot)
+                laid_out.append(entry)
+                slot += 1
+            self.segments.append(Segment(first // 64, -(-slot // 64), destination))
         self.words = max(1, -(-slot // 64))
-        self.owners = self._by_slot(slots, (member.number for member in slot_members))
-        self.destinations = self._by_slot(slots, (member.destination for member in slot_members))
-        self.shares_owners = len({member.number for member in slot_members}) < len(slots)
+        self.owners = self._by_slot(slots, (entry.number for entry in laid_out))
+        self.destinations = self._by_slot(slots, (entry.destination for entry in laid_out))
+        self.shares_owners = len({entry.number for entry in laid_out}) < len(slots)
 
     def _by_slot(self, slots: list[int], numbers: Iterable[int]) -> Integers:
         by_slot = np.full(self.words * 64, -1, np.int64)
         by_slot[slots] = np.fromiter(numbers, np.int64, len(slots))
         return by_slot
 
-    def _note_terms(self, slot: int, member: Member, terms: Conjunction | None) -> None:
+    def _note_entry(self, slot: int, entry: Entry) -> None:
         """Note what a slot asks of each column, and what only evaluation can answer."""
-        if terms is None:  # multiplied out, it would be too large: evaluate the whole filter
-            self.residual[slot] = member.filter.tree
-            return
-        evaluated = [term for term in terms if isinstance(term, LikeTerm | ComparisonTerm)]
-        if evaluated:
-            self.residual[slot] = conjunction(evaluated)
-        for term in _with_prefixes(terms) if evaluated else terms:
-            if isinstance(term, ValueTerm):
+        asked: Iterable[Term] = entry.terms
+        is_answered = not entry.rest
+        if not _EVALUATED.isdisjoint(map(type, entry.terms)):
+            asked, is_answered = _what_columns_answer(entry.terms), False
+        for term in asked:
+            if type(term) is ValueTerm and term.attribute in self._named:
                 values = term.values
                 draft = self._draft((term.attribute, values.kind))
                 draft.add(slot, values.begins, values.cuts)
-            elif isinstance(term, PresenceTerm):
+            elif type(term) is PresenceTerm and term.attribute in self._named:
                 draft = self._draft((term.attribute, Presence.PRESENCE))
                 draft.add(slot, term.present, ())
+            else:
+                is_answered = False
+        if not is_answered:
+            self._note_unanswered(slot, entry)
+
+    def _note_unanswered(self, slot: int, entry: Entry) -> None:
+        evaluated: list[Node] = []
+        for term in entry.terms:
+            if isinstance(term, LikeTerm | ComparisonTerm):
+                evaluated.append(term)
+            elif term.attribute in self._named:
+                continue
+            elif asks_for_absence(term):
+                self.shut_by.setdefault(term.attribute, []).append(slot)
+            else:
+                evaluated.append(term)
+        evaluated += entry.rest
+        if evaluated:
+            self.residual[slot] = tuple(evaluated)
 
     def _draft(self, key: ColumnKey) -> ColumnDraft:
         draft = self.drafts.get(key)
@@ -98,45 +123,24 @@ class BlockLayout:
         return draft
 
 
-Conjunctions = tuple[Conjunction | None, ...]
-"""Those of one filter, each with a slot of its own; None stands for a filter as a whole."""
+def _by_destination(entries: Sequence[Entry]) -> Iterable[tuple[int | None, list[Entry]]]:
+    """Yield entries of large destinations one by one, then those of all others together."""
+    groups: dict[int, list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault(entry.destination, []).append(entry)
+    others: list[Entry] = []
+    for destination in sorted(groups):
+        group = sorted(groups[destination], key=_NUMBER)
+        if len(group) >= _SEGMENT_SLOTS_MIN:
+            yield destination, group
+        else:
+            others += group
+    if others:
+        yield None, others
 
 
-def _by_destination(
-    members: Sequence[Member],
-) -> Iterable[tuple[int | None, Iterable[tuple[Member, Conjunctions]]]]:
-    """Yield members with their conjunctions, large destinations one by one, then all others."""
-    found: list[tuple[Member, Conjunctions]] = []
-    sizes: dict[int, int] = {}
-    for member in members:
-        conjunctions = to_conjunctions(member.filter.tree)
-        slots: Conjunctions = (None,)
-        if conjunctions is not None:
-            slots = tuple(terms for terms in conjunctions if not _contradicts(terms))
-        found.append((member, slots))
-        sizes[member.destination] = sizes.get(member.destination, 0) + len(slots)
-
-    def own_segment(entry: tuple[Member, Conjunctions]) -> int | None:
-        destination = entry[0].destination
-        return destination if sizes[destination] >= _SEGMENT_SLOTS_MIN else None
-
-    found.sort(
-        key=lambda entry: (own_segment(entry) is None, entry[0].destination, entry[0].number)
-    )
-    return groupby(found, own_segment)
-
-
-def _contradicts(terms: Conjunction) -> bool:
-    """Tell whether one attribute must be both there and absent: one column cannot say both."""
-    absent = [t.attribute for t in terms if type(t) is PresenceTerm and not t.present]
-    return bool(absent) and any(
-        isinstance(term, PresenceTerm) and term.present and term.attribute in absent
-        for term in terms
-    )
-
-
-def _with_prefixes(terms: Conjunction) -> Iterable[Term]:
-    """Add what LIKE implies and columns can answer: the value is text, with the prefix.
+def _what_columns_answer(terms: Conjunction) -> Iterable[Term]:
+    """Yield the terms, with what LIKE implies (text, its prefix), and comparisons (present).
 
     A column takes one set for each slot, so what is said of one attribute is joined.
     """
@@ -147,9 +151,18 @@ def _with_prefixes(terms: Conjunction) -> Iterable[Term]:
         elif isinstance(term, LikeTerm):
             prefix = "" if term.negated else term.pattern.prefix
             sets.setdefault((term.attribute, Kind.TEXT), []).append(with_prefix(prefix))
-    yield from (term for term in terms if isinstance(term, PresenceTerm))
     for (attribute, _), joined in sets.items():
         yield ValueTerm(attribute, intersection(joined))
+    asked = {attribute for attribute, _ in sets}
+    for term in terms:
+        if isinstance(term, PresenceTerm):
+            asked.add(term.attribute)
+            yield term
+    for term in terms:
+        if isinstance(term, ComparisonTerm):
+            for name in sorted(names_of(term) - asked):
+                asked.add(name)
+                yield PresenceTerm(name, present=True)
 
 
 def packed(flags: npt.NDArray[np.bool_]) -> Words:

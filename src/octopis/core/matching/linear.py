@@ -29,6 +29,9 @@ class LinearIndex(Generic[Id, Destination]):
         """Remove a subscription, which must be there."""
         del self._entries[subscription]
 
+    def tidy(self) -> None:
+        """All is where it belongs."""
+
     def __len__(self) -> int:
         return len(self._entries)
 

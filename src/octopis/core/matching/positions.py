@@ -24,8 +24,11 @@ Integers = npt.NDArray[np.int64]
 _FLOAT_EXACT = 2.0**53
 """Below this, every 64-bit integer is a float too."""
 
-_REMEMBERED_MAX = 65_536
-"""Texts whose position is kept at hand; the same few come again and again."""
+_REMEMBERED_MAX = 1_024
+"""Texts whose position is kept at hand, if boundaries are not more; the same few come again."""
+
+_REMEMBERED_LENGTH_MAX = 64
+"""Characters of a text that is kept: publishers choose texts, and they may be long."""
 
 
 class Positions:
@@ -76,9 +79,11 @@ class Positions:
     def _remember(self, text: str) -> int:
         position = self._remembered.get(text)
         if position is None:
-            if len(self._remembered) >= _REMEMBERED_MAX:
-                self._remembered.clear()
-            position = self._remembered[text] = self.of(text)
+            position = self.of(text)
+            if len(text) <= _REMEMBERED_LENGTH_MAX:
+                if len(self._remembered) >= max(_REMEMBERED_MAX, self.count):
+                    self._remembered.clear()
+                self._remembered[text] = position
         return position
 
 

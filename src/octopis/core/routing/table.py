@@ -75,6 +75,11 @@ class RoutingTable:
             (self._local_index if is_local else self._remote_index).remove(subscription)
         return entry
 
+    def tidy(self) -> None:
+        """Put what was stored where it is found fast, before a notification waits for it."""
+        self._local_index.tidy()
+        self._remote_index.tidy()
+
     def local_matches(self, batch: Batch) -> list[list[str]]:
         """Return for each notification the matching subscriptions of local clients."""
         return self._local_index.matches(batch)

@@ -3,7 +3,6 @@
 Spark reads the same lines again later, from wherever the files are then.
 """
 
-import gzip
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,16 +10,13 @@ import pyarrow.parquet as pq
 
 from octopis.errors import InvalidConfiguration
 from octopis.pipeline.ingest.quote_files import find_files, header_columns, places_of
-from octopis.pipeline.ingest.reading import is_padres
-
-_LINE_MAX = 1_000_000
+from octopis.pipeline.ingest.reading import first_lines, is_padres
 
 
 def check_headers(paths: list[Path]) -> None:
     """Raise InvalidConfiguration where files are missing, or do not name a quote's columns."""
     files = find_files(paths)
-    for path in files.texts:
-        first = _first_line(path)
+    for path, first in first_lines(files).items():
         if not is_padres(first):
             header_columns(first, str(path))
     for path in files.parquets:
@@ -29,14 +25,3 @@ def check_headers(paths: list[Path]) -> None:
         except (OSError, pa.ArrowInvalid) as failure:
             raise InvalidConfiguration(f"{path} is not a whole Parquet file") from failure
         places_of(names, str(path))
-
-
-def _first_line(path: Path) -> str:
-    try:
-        with gzip.open(path) if path.name.endswith(".gz") else path.open("rb") as opened:
-            start = opened.readline(_LINE_MAX)
-    except (OSError, EOFError) as failure:
-        raise InvalidConfiguration(f"cannot read {path}: {failure}") from failure
-    if not start:
-        raise InvalidConfiguration(f"{path} is empty")
-    return start.decode("utf-8", errors="replace").splitlines()[0]

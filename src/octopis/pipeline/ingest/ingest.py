@@ -1,21 +1,24 @@
 """Ingest: quote files become a table of quotes and a table of rows that were set aside.
 
-accepted + quarantined = read, always: the rows are counted at both ends, and compared.
+accepted + quarantined = read, always: the rows are counted at both ends, and compared. Every file
+is read once, in as many tasks as Spark cuts it into.
 """
 
 from pathlib import Path
 
 import msgspec
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.files import whole_folder, write_json
 from octopis.pipeline.ingest import quotes as q
+from octopis.pipeline.ingest.lines import ACCEPTED, Tally
 from octopis.pipeline.ingest.quote_files import find_files
 from octopis.pipeline.ingest.quotes import synthetic_quotes
-from octopis.pipeline.ingest.reading import count_rows, first_lines, read_rows
-from octopis.pipeline.schemas import QUOTES
+from octopis.pipeline.ingest.reading import first_lines, is_padres, read_rows
+from octopis.pipeline.schemas import QUARANTINE, QUOTES
 from octopis.pipeline.spark.session import cached
 
 QUOTES_TABLE = "quotes.parquet"
@@ -37,17 +40,23 @@ class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
 def ingest(spark: SparkSession, paths: list[Path], out: Path) -> IngestReport:
     """Read quote files and leave their quotes, and what was set aside, in a new folder."""
     files = find_files(paths)
-    firsts = first_lines(spark, files)
-    judged = q.judged(read_rows(spark, files, firsts))
-    with whole_folder(out) as folder, cached(judged) as rows:
-        read = count_rows(spark, files, firsts)
+    firsts = first_lines(files)
+    headers = [str(path) for path, first in firsts.items() if not is_padres(first)]
+    raw = read_rows(spark, files, firsts)
+    with whole_folder(out) as folder, cached(q.judged(raw.frame)) as rows:
+        tally = Tally(rows, files.names, headers)
+        read = raw.count() - len(headers)
         if not read:
             raise InvalidConfiguration(f"{_shown(paths)} holds a header and no row")
-        report = _report([str(path) for path in paths], read, _reasons(rows))
+        report = _report([str(path) for path in paths], read, tally)
+        aside = tally.quarantined(spark, rows)
         if not report.accepted:
-            raise InvalidConfiguration(_nothing_left(rows, report))
+            raise InvalidConfiguration(_nothing_left(aside, report))
         q.accepted(rows).write.parquet(str(folder / QUOTES_TABLE))
-        q.quarantined(rows).write.parquet(str(folder / QUARANTINE_TABLE))
+        if report.quarantined:
+            aside.write.parquet(str(folder / QUARANTINE_TABLE))
+        else:
+            _write_no_quarantine(folder)
         _write_report(folder, report)
     return report
 
@@ -57,9 +66,7 @@ def ingest_synthetic(spark: SparkSession, seed: int, days: int, out: Path) -> In
     quotes = synthetic_quotes(spark, seed, days)
     with whole_folder(out) as folder:
         quotes.write.parquet(str(folder / QUOTES_TABLE))
-        spark.createDataFrame(
-            [], "file string, line long, reason string, text string"
-        ).write.parquet(str(folder / QUARANTINE_TABLE))
+        _write_no_quarantine(folder)
         count = read_quotes(spark, folder).count()
         report = IngestReport(
             sources=[f"synthetic, seed {seed}"],
@@ -91,15 +98,9 @@ def read_quotes(spark: SparkSession, folder: Path) -> DataFrame:
     return spark.read.schema(QUOTES).parquet(str(path))
 
 
-def _reasons(rows: DataFrame) -> dict[str, int]:
-    """Count rows by kind of reason; the empty text stands for accepted rows."""
-    kind = F.coalesce(F.regexp_replace("reason", "^repeats .*", "repeats another row"), F.lit(""))
-    counted = rows.groupBy(kind.alias("kind")).count().collect()
-    return {row["kind"]: row["count"] for row in sorted(counted)}
-
-
-def _report(sources: list[str], read: int, reasons: dict[str, int]) -> IngestReport:
-    accepted = reasons.pop("", 0)
+def _report(sources: list[str], read: int, tally: Tally) -> IngestReport:
+    reasons = dict(sorted(tally.reasons.items()))
+    accepted = reasons.pop(ACCEPTED, 0)
     quarantined = sum(reasons.values())
     if accepted + quarantined != read:
         raise OperationFailed(
@@ -111,9 +112,9 @@ def _report(sources: list[str], read: int, reasons: dict[str, int]) -> IngestRep
     )
 
 
-def _nothing_left(rows: DataFrame, report: IngestReport) -> str:
+def _nothing_left(aside: DataFrame, report: IngestReport) -> str:
     reason, count = max(report.reasons.items(), key=lambda item: item[1])
-    example = rows.orderBy("file", "line").first()
+    example = aside.orderBy("file", "line").first()
     assert example is not None
     where = f"{example['file']}, line {example['line']}: {example['reason']}"
     return f"no row is sound: {count} of {report.read} say '{reason}'; the first is {where}"
@@ -121,6 +122,13 @@ def _nothing_left(rows: DataFrame, report: IngestReport) -> str:
 
 def _shown(paths: list[Path]) -> str:
     return ", ".join(map(str, paths[:3])) + (" ..." if len(paths) > 3 else "")
+
+
+def _write_no_quarantine(folder: Path) -> None:
+    """Write the empty table: no work for Spark."""
+    (folder / QUARANTINE_TABLE).mkdir()
+    schema = to_arrow_schema(QUARANTINE)
+    pq.write_table(schema.empty_table(), folder / QUARANTINE_TABLE / "part-00000.parquet")
 
 
 def _write_report(folder: Path, report: IngestReport) -> None:

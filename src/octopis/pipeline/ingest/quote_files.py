@@ -29,6 +29,11 @@ class QuoteFiles:
     texts: tuple[Path, ...]
     parquets: tuple[Path, ...]
 
+    @property
+    def names(self) -> list[str]:
+        """All of them by name, in order: of repeated rows the first stays."""
+        return sorted(map(str, (*self.texts, *self.parquets)))
+
 
 def find_files(paths: list[Path]) -> QuoteFiles:
     """Return the files that `paths` name, or that folders among them hold.

@@ -3,15 +3,21 @@
 Where nobody has quotes there are synthetic ones: seeded, of the usual shape, and derived alike.
 """
 
+from functools import reduce
+from operator import or_
+
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from octopis.pipeline.schemas import PRICES, QUARANTINE, QUOTES, RAW_COLUMNS
+from octopis.pipeline.ingest.reading import WHERE
+from octopis.pipeline.schemas import PRICES, QUOTES, RAW_COLUMNS
 from octopis.scenario.stock import daily_quotes
 
 DAYS = 268
 """With 500 symbols about as many quotes as the US market's largest 500 have in a year."""
+
+REPEATS = "repeats another row"
 
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _DATES = ("yyyy-MM-dd", "d-MMM-yy", "d-MMM-yyyy", "yyyy/MM/dd", "M/d/yyyy", "yyyyMMdd")
@@ -19,10 +25,13 @@ _TEXT_KEPT = 500
 
 
 def judged(rows: DataFrame) -> DataFrame:
-    """Return typed quotes with `reason`: null for those that are accepted."""
+    """Return typed quotes with `reason`: null for those that are accepted.
+
+    Of a row that repeats another, `first_file`, `first_block` and `first_place` say where that one
+    stands. The text of accepted rows is left out: nobody asks for it again.
+    """
     typed = rows.select(
-        "file",
-        "line",
+        *WHERE,
         "text",
         "fault",
         "symbol",
@@ -30,30 +39,34 @@ def judged(rows: DataFrame) -> DataFrame:
         _date(F.col("date")).alias("date"),
         *(_number(name).try_cast("double").alias(name) for name in PRICES),
         *(F.col(name).alias(f"{name}_text") for name in (*PRICES, "volume")),
-        _number("volume").try_cast("decimal(38,9)").alias("volume_exact"),
-    ).withColumn("volume", F.col("volume_exact").try_cast("long"))
-    own_faults = typed.withColumn("own_fault", _own_fault())
-    # Only sound rows take part: a broken row repeats nothing, and hides nothing.
-    same = Window.partitionBy("symbol", "date", F.col("own_fault").isNull()).orderBy("file", "line")
-    first = F.concat_ws(", line ", F.first("file").over(same), F.first("line").over(same))
-    repeat = F.when(F.row_number().over(same) > 1, F.concat(F.lit("repeats "), first))
-    return own_faults.select(
-        "file",
-        "line",
-        F.substring(F.make_valid_utf8("text"), 1, _TEXT_KEPT).alias("text"),
-        F.when(F.col("own_fault").isNotNull(), F.col("own_fault"))
-        .otherwise(repeat)
-        .alias("reason"),
+        F.when(_is_short(), F.col("volume")).try_cast("long").alias("volume_short"),
+        F.when(~_is_short(), _number("volume")).try_cast("decimal(38,9)").alias("volume_exact"),
+    ).withColumn("volume", F.coalesce("volume_short", F.col("volume_exact").try_cast("long")))
+    own_faults = typed.select(
+        *WHERE, "text", _own_fault().alias("own_fault"), "symbol", "date", *PRICES, "volume"
+    )
+    # Only sound rows take part: a broken row repeats nothing, and hides nothing. Each of these is
+    # (but for chance, which does no harm) a group of its own, so that a file full of them is not
+    # the work of one task. Numbers sort several times as fast as texts.
+    is_sound = F.col("own_fault").isNull()
+    group = F.when(is_sound, F.xxhash64("symbol", "date")).otherwise(F.xxhash64(*WHERE))
+    same = Window.partitionBy(group, "symbol", "date", is_sound).orderBy(*WHERE)
+    so_far = same.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    firsts = {f"first_{name}": F.first(name).over(so_far) for name in WHERE}
+    marked = own_faults.withColumns(firsts)
+    is_later = reduce(or_, (F.col(name) != F.col(f"first_{name}") for name in WHERE))
+    reason = F.when(~is_sound, F.col("own_fault")).when(is_later, REPEATS)
+    kept = F.substring(F.make_valid_utf8("text"), 1, _TEXT_KEPT)
+    return marked.withColumn("reason", reason).select(
+        *WHERE,
+        F.when(F.col("reason").isNotNull(), kept).alias("text"),
+        "reason",
+        *(F.when(F.col("reason") == REPEATS, F.col(name)).alias(name) for name in firsts),
         "symbol",
         "date",
         *PRICES,
         "volume",
     )
-
-
-def quarantined(judged_rows: DataFrame) -> DataFrame:
-    """Return the rows that were not accepted, with where they stood and why."""
-    return judged_rows.where(F.col("reason").isNotNull()).select(*QUARANTINE.fieldNames())
 
 
 def accepted(judged_rows: DataFrame) -> DataFrame:
@@ -114,8 +127,18 @@ def _number(name: str) -> Column:
     return F.when(F.col(name).rlike(_NUMBER), F.col(name))
 
 
+def _is_short() -> Column:
+    """Tell whether a volume is a plain whole number, as nearly all are: no need for decimals."""
+    return F.coalesce(F.col("volume").rlike(r"^\d{1,18}$"), F.lit(False))
+
+
 def _date(text: Column) -> Column:
-    """Return a date in its usual spellings as yyyy-MM-dd; a time of day is left out."""
+    """Return a date in its usual spellings as yyyy-MM-dd; a time of day is left out.
+
+    The usual one of the usual ones is known without parsing patterns.
+    """
     day = F.substring_index(F.substring_index(text, " ", 1), "T", 1)
+    same = F.when(day.try_cast("date").cast("string") == day, day)
+    plain = F.when(day.rlike(r"^[12]\d{3}-\d\d-\d\d$"), same)
     found = F.coalesce(*(F.try_to_timestamp(day, F.lit(pattern)) for pattern in _DATES))
-    return F.date_format(found, "yyyy-MM-dd")
+    return F.coalesce(plain, F.date_format(found, "yyyy-MM-dd"))

@@ -1,76 +1,64 @@
-"""Raw rows of quote files: text in columns, each with its file and line, and nothing judged yet.
+"""Raw rows of quote files: text in columns, each with where it stands, and nothing judged yet.
 
-Lines are numbered by window functions over the places where Spark has read them, so that the
-numbers are those of the file, however it was cut.
+Spark cuts large files into blocks and reads them side by side, once. So a row only knows its file,
+its block and its place, which rises within a block: `Lines` turns these into numbers of lines when
+all rows have been seen, for the few of which anybody asks. A header is read as any other row.
 """
 
+import gzip
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from octopis.errors import InvalidConfiguration
 from octopis.pipeline.ingest.quote_files import QuoteFiles, header_columns, places_of
-from octopis.pipeline.schemas import RAW_COLUMNS, literal_path, plain_path
+from octopis.pipeline.schemas import RAW_COLUMNS, literal_path, plain_url
 
 _PADRES_LINE = r"^\s*(\[[^,\[\]]+,[^\[\]]*\]\s*,?\s*)+$"
 _TEXT = T.StructType([T.StructField("value", T.StringType())])
+_HEADER_MAX = 1_000_000
+
+WHERE = ("file", "block", "place")
+"""Where a row stands: the number of its file by name, the start of its block, its place there."""
 
 
-def first_lines(spark: SparkSession, files: QuoteFiles) -> dict[str, str]:
-    """Return the first line of every text file; a file that is empty inside has none."""
-    if not files.texts:
-        return {}
-    firsts = read_lines(spark, files.texts).where(F.col("line") == 1).select("file", "text")
-    found = {row["file"]: row["text"] for row in firsts.collect()}
-    for path in files.texts:
-        if str(path) not in found:
-            raise InvalidConfiguration(f"{path} is empty")
-    return dict(sorted(found.items()))
+@dataclass(frozen=True, slots=True)
+class RawRows:
+    """Rows of some files; how many were read is known when they have been computed once."""
+
+    frame: DataFrame
+    """`file`, `block`, `place`, `text`, a quote's columns as text, and `fault` where cut wrong."""
+    _seen: tuple[Observation, ...]
+    _in_tables: int
+
+    def count(self) -> int:
+        """Return how many rows came off the disk, whatever happened to them later."""
+        return self._in_tables + sum(int(each.get["rows"]) for each in self._seen)
 
 
-def read_rows(spark: SparkSession, files: QuoteFiles, firsts: dict[str, str]) -> DataFrame:
-    """Return `file`, `line`, `text`, a quote's columns as text, and `fault` where cut wrong."""
-    frames = [_parquet_rows(spark, path) for path in files.parquets]
-    if files.texts:
-        lines = read_lines(spark, files.texts)
-        groups: dict[str, list[str]] = {}
-        for file, first in firsts.items():
-            groups.setdefault("[" if is_padres(first) else first, []).append(file)
-        for header, names in groups.items():
-            own = lines.where(F.col("file").isin(names)) if len(groups) > 1 else lines
-            is_list = is_padres(header)
-            frames.append(_padres_rows(own) if is_list else _csv_rows(own, header, names[0]))
-    return reduce(DataFrame.unionByName, frames)
+def first_lines(files: QuoteFiles) -> dict[Path, str]:
+    """Return the first line of every text file; raise InvalidConfiguration where there is none."""
+    return {path: _first_line(path) for path in files.texts}
 
 
-def count_rows(spark: SparkSession, files: QuoteFiles, firsts: dict[str, str]) -> int:
-    """Count the rows straight from the files, apart from everything that happens to them later."""
-    rows = -sum(not is_padres(first) for first in firsts.values())
-    if files.texts:
-        rows += spark.read.schema(_TEXT).text([literal_path(path) for path in files.texts]).count()
-    return rows + sum(spark.read.parquet(literal_path(path)).count() for path in files.parquets)
-
-
-def read_lines(spark: SparkSession, paths: tuple[Path, ...]) -> DataFrame:
-    """Return every line of text files as `file`, `line` (from 1) and `text`."""
-    blocks = (
-        spark.read.schema(_TEXT)
-        .text([literal_path(path) for path in paths])
-        .select(
-            plain_path(F.col("_metadata.file_path")).alias("file"),
-            F.col("_metadata.file_block_start").alias("block"),
-            # Ascending within a block, which is all that is asked of it.
-            F.monotonically_increasing_id().alias("place"),
-            F.col("value").alias("text"),
-        )
-    )
-    in_order = Window.partitionBy("file").orderBy("block", "place")
-    return blocks.select(
-        "file", F.row_number().over(in_order).cast("long").alias("line"), F.col("text")
-    )
+def _first_line(path: Path) -> str:
+    opener = gzip.open if path.name.endswith(".gz") else open
+    try:
+        with opener(path, "rt", encoding="utf-8", errors="replace") as lines:
+            line = lines.readline(_HEADER_MAX)
+    except (OSError, EOFError) as failure:
+        raise InvalidConfiguration(f"cannot read {path}: {failure}") from failure
+    if not line:
+        raise InvalidConfiguration(f"{path} is empty")
+    return line.rstrip("\r\n")
 
 
 def is_padres(first: str) -> bool:
@@ -78,23 +66,75 @@ def is_padres(first: str) -> bool:
     return first.lstrip("\ufeff \t").startswith("[")
 
 
+def read_rows(spark: SparkSession, files: QuoteFiles, firsts: Mapping[Path, str]) -> RawRows:
+    """Return the rows of all files, headers among them."""
+    numbers = {name: number for number, name in enumerate(files.names)}
+    frames = [_parquet_rows(spark, path, numbers[str(path)]) for path in files.parquets]
+    in_tables = sum(_table_rows(path) for path in files.parquets)
+    groups: dict[str, list[Path]] = {}
+    for path in files.texts:
+        groups.setdefault("[" if is_padres(firsts[path]) else firsts[path], []).append(path)
+    seen = []
+    for header, paths in groups.items():
+        observation = Observation()
+        lines = read_lines(spark, paths, numbers, observation)
+        is_list = is_padres(header)
+        frames.append(_padres_rows(lines) if is_list else _csv_rows(lines, header, str(paths[0])))
+        seen.append(observation)
+    return RawRows(reduce(DataFrame.unionByName, frames), tuple(seen), in_tables)
+
+
+def read_lines(
+    spark: SparkSession, paths: Iterable[Path], numbers: Mapping[str, int], seen: Observation
+) -> DataFrame:
+    """Return every line of text files: `file`, `block`, `place`, `text`, and a `file_symbol`.
+
+    How many `rows` there are is `seen` right where they come off the disk.
+    """
+    lines = spark.read.schema(_TEXT).text([literal_path(path) for path in paths])
+    placed = lines.select(
+        F.col("_metadata.file_path").alias("url"),
+        F.col("_metadata.file_block_start").alias("block"),
+        # Ascending within a block, without holes: that is all that is asked of it.
+        F.monotonically_increasing_id().alias("place"),
+        F.col("value").alias("text"),
+    ).observe(seen, F.count("*").alias("rows"))
+    urls = {url: plain_url(url) for url in lines.inputFiles()}
+    if len(urls) == 1:
+        (name,) = urls.values()
+        known = [F.lit(numbers[name]).alias("file"), F.lit(_symbol(name)).alias("file_symbol")]
+        return placed.select(*known, "block", "place", "text")
+    # Spark spells addresses in one way here, and in another there.
+    urls |= {re.sub(r"^file:/+", "file:/", url): name for url, name in urls.items()}
+    files = pa.table(
+        {
+            "url": list(urls),
+            "file": pa.array([numbers[name] for name in urls.values()], pa.int32()),
+            "file_symbol": [_symbol(name) for name in urls.values()],
+        }
+    )
+    return placed.join(F.broadcast(spark.createDataFrame(files)), "url", how="inner").drop("url")
+
+
+def _symbol(name: str) -> str:
+    return Path(name).name.partition(".")[0].upper()
+
+
 def _csv_rows(lines: DataFrame, header: str, file: str) -> DataFrame:
     places, width = header_columns(header, file)
     schema = ", ".join(f"{name} STRING" for name in (*(f"c{at}" for at in range(width)), "corrupt"))
     options = {"columnNameOfCorruptRecord": "corrupt", "mode": "PERMISSIVE"}
-    cut = lines.where(F.col("line") > 1).withColumn("cells", F.from_csv("text", schema, options))
+    cut = lines.withColumn("cells", F.from_csv("text", schema, options))
     wrong = F.when(F.trim("text") == "", "the line is empty").when(
         F.col("cells.corrupt").isNotNull(), f"the line does not have {width} fields"
     )
-    symbol = F.upper(F.regexp_extract("file", r"([^/.]+)[^/]*$", 1))
     return cut.select(
-        "file",
-        "line",
+        *WHERE,
         "text",
         *(
             F.trim(F.col(f"cells.c{places[name]}")).alias(name)
             if name in places
-            else symbol.alias(name)
+            else F.col("file_symbol").alias(name)
             for name in RAW_COLUMNS
         ),
         wrong.alias("fault"),
@@ -107,24 +147,29 @@ def _padres_rows(lines: DataFrame) -> DataFrame:
         return F.nullif(F.trim(found), F.lit("")).alias(name)
 
     wrong = F.when(~F.col("text").rlike(_PADRES_LINE), "the line is not [name,value],...")
-    return lines.select("file", "line", "text", *map(attribute, RAW_COLUMNS), wrong.alias("fault"))
+    return lines.select(*WHERE, "text", *map(attribute, RAW_COLUMNS), wrong.alias("fault"))
 
 
-def _parquet_rows(spark: SparkSession, path: Path) -> DataFrame:
+def _parquet_rows(spark: SparkSession, path: Path, number: int) -> DataFrame:
     rows = spark.read.parquet(literal_path(path))  # a Parquet file states its schema itself
     places = places_of(rows.columns, str(path))
-    symbol = F.lit(path.name.partition(".")[0].upper())
     for name in (rows.schema.fields[place] for place in places.values()):
         if isinstance(name.dataType, T.StructType | T.ArrayType | T.MapType | T.BinaryType):
             raise InvalidConfiguration(f"{path}: the column {name.name} is neither text nor number")
     values = {
         name: F.col(f"`{rows.columns[place]}`").cast("string") for name, place in places.items()
     }
-    columns = [values.get(name, symbol).alias(name) for name in RAW_COLUMNS]
+    columns = [values.get(name, F.lit(_symbol(path.name))).alias(name) for name in RAW_COLUMNS]
     return rows.select(
-        F.lit(str(path)).alias("file"),
-        (F.col("_metadata.row_index") + 1).alias("line"),
-        F.concat_ws(",", *(values.get(name, symbol) for name in RAW_COLUMNS)).alias("text"),
+        F.lit(number).alias("file"),
+        F.lit(0).cast("long").alias("block"),
+        F.col("_metadata.row_index").alias("place"),
+        F.concat_ws(",", *columns).alias("text"),
         *columns,
         F.lit(None).cast("string").alias("fault"),
     )
+
+
+def _table_rows(path: Path) -> int:
+    with pq.ParquetFile(path) as file:
+        return int(file.metadata.num_rows)

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline.scenarios.truth import true_pairs
+from octopis.pipeline.scenarios.truth import read_notifications, true_pairs
 from octopis.pipeline.schemas import PAIRS
-from octopis.pipeline.spark.session import cached
 from octopis.pipeline.spark.traces import open_trace, read_trace
 from octopis.scenario.folder import Scenario
+from octopis.trace import RunSummary
 
 LOST = "lost"
 TWICE = "delivered twice"
@@ -35,37 +35,84 @@ FINGERPRINT = ("rows", "hash_xor", "hash_sum")
 class Verdict:
     """How many deliveries are wrong in which way, and the first of each."""
 
-    due: int
+    due: int | None
+    """None where nobody has said what was due: then no fault that follows from it is counted."""
     delivered: int
     faults: dict[str, int]
     examples: list[dict[str, Any]]
 
 
-def check(spark: SparkSession, trace: Path, scenario: Scenario, shown: int = SHOWN) -> Verdict:
-    """Compare a trace with what its scenario asks for."""
+def check(
+    spark: SparkSession, trace: Path, scenario: Scenario | None, shown: int = SHOWN
+) -> Verdict:
+    """Compare a trace with what its scenario asks for.
+
+    A live run has a scenario where one was played; without it, only what came twice or out of
+    order can be told. Raises InvalidConfiguration where the run is not one of the scenario.
+    """
     summary = open_trace(trace)
-    if summary.scenario_digest != scenario.digest:
-        raise InvalidConfiguration(f"{trace} was not run from {scenario.folder}: it differs")
     deliveries = read_trace(spark, trace, "deliveries").select(*_KEY, "delivered_ns")
-    with (
-        cached(compare(true_pairs(spark, scenario), deliveries)) as compared,
-        cached(out_of_order(deliveries)) as unordered,
-    ):
-        totals = compared.agg(
-            F.sum("wanted").alias("due"),
-            F.sum("got").alias("delivered"),
-            *(F.count_if(F.col("fault") == fault).alias(fault) for fault in FAULTS[:3]),
-        ).first()
-        assert totals is not None
-        faults = {fault: int(totals[fault] or 0) for fault in FAULTS[:3]}
-        faults[UNORDERED] = unordered.count()
-        examples = [
-            row
-            for fault in FAULTS
-            if faults[fault]
-            for row in _first(unordered if fault == UNORDERED else compared, fault, shown)
-        ]
-    return Verdict(int(totals["due"] or 0), int(totals["delivered"] or 0), faults, examples)
+    kinds: tuple[str, ...] = FAULTS
+    if scenario is None:
+        kinds = (TWICE, UNORDERED)
+        compared = repeated(deliveries)
+    else:
+        _check_origin(trace, summary, scenario)
+        if summary.source == "live":
+            deliveries = as_in_scenario(deliveries, read_notifications(spark, scenario))
+        compared = compare(true_pairs(spark, scenario), deliveries)
+    unordered = out_of_order(deliveries)
+    totals = (
+        compared.groupBy("fault")
+        .agg(F.count("*").alias("pairs"), F.sum("wanted").alias("due"), F.sum("got").alias("came"))
+        .collect()
+    )
+    counts = {row["fault"]: int(row["pairs"]) for row in totals}
+    counts[UNORDERED] = unordered.count()
+    faults = {fault: counts.get(fault, 0) for fault in kinds}
+    return Verdict(
+        None if scenario is None else sum(int(row["due"]) for row in totals),
+        sum(int(row["came"]) for row in totals),
+        faults,
+        _first(compared, unordered, shown) if any(faults.values()) else [],
+    )
+
+
+def _check_origin(trace: Path, summary: RunSummary, scenario: Scenario) -> None:
+    if summary.source == "simulator" and summary.scenario_digest != scenario.digest:
+        raise InvalidConfiguration(f"{trace} was not run from {scenario.folder}: it differs")
+    if summary.source == "live" and summary.notifications != scenario.notification_count:
+        raise InvalidConfiguration(
+            f"{summary.notifications:,} notifications were published in {trace}, and "
+            f"{scenario.folder} has {scenario.notification_count:,}: "
+            "play the scenario once, and nothing else, to check it"
+        )
+
+
+def as_in_scenario(deliveries: DataFrame, notifications: DataFrame) -> DataFrame:
+    """Return live deliveries with the scenario's numbers of notifications.
+
+    Clients number what they publish from 1 on, in the scenario's order.
+    """
+    in_order = Window.partitionBy("publisher").orderBy("sequence")
+    numbers = notifications.select(
+        "publisher",
+        F.col("sequence").alias("in_scenario"),
+        F.row_number().over(in_order).cast("long").alias("sequence"),
+    )
+    return deliveries.join(numbers, ["publisher", "sequence"], how="left").select(
+        "publisher",
+        F.coalesce("in_scenario", "sequence").alias("sequence"),
+        "subscription",
+        "delivered_ns",
+    )
+
+
+def repeated(deliveries: DataFrame) -> DataFrame:
+    """Count how often each delivery came, where nobody knows which were due."""
+    counted = deliveries.groupBy(*_KEY).agg(F.count("*").alias("got"))
+    fault = F.when(F.col("got") > 1, TWICE)
+    return counted.select(*_KEY, F.lit(0).alias("wanted"), "got", fault.alias("fault"))
 
 
 def compare(pairs: DataFrame, deliveries: DataFrame) -> DataFrame:
@@ -103,21 +150,30 @@ def out_of_order(deliveries: DataFrame) -> DataFrame:
 
 def fingerprints(pairs: DataFrame) -> DataFrame:
     """Return one row for each `run`: its number of pairs, and the two sums."""
+    counted = pairs.groupBy("run").agg(F.count("*").alias("rows"), *hash_sums())
+    return counted.select("run", *FINGERPRINT).orderBy("run")
+
+
+def hash_sums() -> list[Column]:
+    """Return the two sums over a group of pairs."""
     hashed = F.xxhash64(*PAIRS.fieldNames())
-    return (
-        pairs.select("run", hashed.alias("hash"))
-        .groupBy("run")
-        .agg(
-            F.count("*").alias("rows"),
-            F.bit_xor("hash").alias("hash_xor"),
-            # Half of the bits: so many fit that no table on a disk can overflow.
-            F.sum(F.shiftrightunsigned("hash", 32)).alias("hash_sum"),
-        )
-        .select("run", *FINGERPRINT)
-        .orderBy("run")
-    )
+    # Half of the bits: so many fit that no table on a disk can overflow.
+    half = F.shiftrightunsigned(hashed, 32)
+    return [F.bit_xor(hashed).alias("hash_xor"), F.sum(half).alias("hash_sum")]
 
 
-def _first(frame: DataFrame, fault: str, shown: int) -> list[dict[str, Any]]:
-    rows = frame.where(F.col("fault") == fault).orderBy("publisher", "sequence", "subscription")
-    return [row.asDict() for row in rows.select("fault", *_KEY).limit(shown).collect()]
+def summed_fingerprints(groups: DataFrame) -> DataFrame:
+    """Return the fingerprints of runs of which groups have `rows` and the two sums already."""
+    sums = F.sum("rows"), F.bit_xor("hash_xor"), F.sum("hash_sum")
+    named = [each.alias(name) for each, name in zip(sums, FINGERPRINT, strict=True)]
+    return groups.groupBy("run").agg(*named).select("run", *FINGERPRINT).orderBy("run")
+
+
+def _first(compared: DataFrame, unordered: DataFrame, shown: int) -> list[dict[str, Any]]:
+    """Return the first faults of each kind; a second pass, which only faults have to pay for."""
+    wrong = compared.where(F.col("fault").isNotNull()).select("fault", *_KEY)
+    wrong = wrong.unionByName(unordered.select("fault", *_KEY))
+    place = F.row_number().over(Window.partitionBy("fault").orderBy(*_KEY))
+    first = wrong.withColumn("place", place).where(F.col("place") <= shown).drop("place")
+    rows = [row.asDict() for row in first.collect()]
+    return sorted(rows, key=lambda row: (FAULTS.index(row["fault"]), *(row[key] for key in _KEY)))

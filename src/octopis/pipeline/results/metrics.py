@@ -4,7 +4,8 @@ Most tables have one row for each run. Times are nanoseconds. Sums are of intege
 result depends on how rows were cut.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyarrow.csv as pa_csv
@@ -13,7 +14,8 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from octopis.files import whole_folder
-from octopis.pipeline.results.check import fingerprints
+from octopis.pipeline.results.check import hash_sums, summed_fingerprints
+from octopis.pipeline.spark.session import cached
 from octopis.pipeline.spark.traces import Traces
 from octopis.trace import RunSummary
 
@@ -31,10 +33,8 @@ def write_results(
     """Measure the traces, leave the wanted tables in a new folder, return the rows of metrics."""
     traces = Traces(spark, folders)
     rows: list[dict[str, object]] = []
-    with whole_folder(out) as folder:
-        for name, frame in tables_of(spark, traces).items():
-            if name not in wanted:
-                continue
+    with whole_folder(out) as folder, measured(spark, traces, wanted) as tables:
+        for name, frame in tables.items():
             table = frame.toArrow()  # small: a row for each run, queue, window or 1,000 deliveries
             pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
             pa_csv.write_csv(table, folder / f"{name}.csv")
@@ -43,35 +43,46 @@ def write_results(
     return rows
 
 
-def tables_of(spark: SparkSession, traces: Traces) -> dict[str, DataFrame]:
-    """Return every table of results that the traces can give; none is computed yet."""
-    tables = {
-        "metrics": run_metrics(traces),
-        "cases": case_counts(spark, traces.summaries),
-    }
+@contextmanager
+def measured(
+    spark: SparkSession, traces: Traces, wanted: Collection[str]
+) -> Iterator[dict[str, DataFrame]]:
+    """Give the wanted tables, as far as the traces tell; each is computed when it is asked for."""
     links, queues = traces.table("links"), traces.table("queues")
-    deliveries, publications = traces.table("deliveries"), traces.table("publications")
+    deliveries = traces.table("deliveries")
+    tables = {"cases": case_counts(spark, traces.summaries)}
     if links is not None:
         tables["queues"] = queue_metrics(links, traces.summary_frame())
-    if deliveries is not None and publications is not None:
-        tables["fingerprints"] = fingerprints(deliveries)
-        tables["stability"] = stability_series(notification_delays(deliveries, publications))
     if queues is not None:
         tables["queue_series"] = queue_series(queues)
-    return tables
+    if deliveries is not None:
+        tables["stability"] = stability_series(deliveries)
+    with ExitStack() as stack:
+        counts = None
+        if deliveries is not None:
+            hashed = "fingerprints" in wanted
+            counts = stack.enter_context(cached(delay_counts(deliveries, hashed=hashed)))
+            if hashed:
+                tables["fingerprints"] = summed_fingerprints(counts)
+        tables["metrics"] = run_metrics(traces, counts)
+        yield {name: tables[name] for name in wanted if name in tables}
 
 
-def run_metrics(traces: Traces) -> DataFrame:
-    """Return one row of metrics for each run; null where its level does not tell."""
+def run_metrics(traces: Traces, counts: DataFrame | None = None) -> DataFrame:
+    """Return one row of metrics for each run; null where its level does not tell.
+
+    `counts` are the runs' `delay_counts`, if these were made already.
+    """
     metrics = traces.summary_frame()
-    subscriptions = traces.table("subscriptions")
-    publications, deliveries = traces.table("publications"), traces.table("deliveries")
+    subscriptions, publications = traces.table("subscriptions"), traces.table("publications")
+    deliveries = traces.table("deliveries")
     if subscriptions is not None:
         metrics = metrics.join(subscription_metrics(subscriptions), "run", how="left")
-    if publications is not None and deliveries is not None:
+    if publications is not None:
         metrics = metrics.join(matching_metrics(publications), "run", how="left")
-        delays = notification_delays(deliveries, publications)
-        metrics = metrics.join(delay_metrics(delays), "run", how="left")
+    if deliveries is not None:
+        counted = delay_counts(deliveries) if counts is None else counts
+        metrics = metrics.join(metrics_of_counts(counted), "run", how="left")
     return metrics.orderBy("run")
 
 
@@ -96,47 +107,46 @@ def matching_metrics(publications: DataFrame) -> DataFrame:
     )
 
 
-def notification_delays(deliveries: DataFrame, publications: DataFrame) -> DataFrame:
-    """Return each delivery's `delay_ns`, from the intended time of publication.
-
-    It is null where the notification was still under way when its run ended.
-    """
-    intended = publications.select("run", "publisher", "sequence", "intended_ns")
-    return deliveries.join(intended, ["run", "publisher", "sequence"], how="left").select(
-        "run",
-        "delivered_ns",
-        "hops",
-        (F.col("delivered_ns") - F.col("intended_ns")).alias("delay_ns"),
-    )
+def delay_metrics(deliveries: DataFrame) -> DataFrame:
+    """Return means, quantiles and the share within a second, for each run."""
+    return metrics_of_counts(delay_counts(deliveries))
 
 
-def delay_metrics(delays: DataFrame) -> DataFrame:
-    """Return means, quantiles and the share within a second.
+def delay_counts(deliveries: DataFrame, *, hashed: bool = False) -> DataFrame:
+    """Return what deliveries of each run and about the same delay have in common.
 
-    Quantiles are of delays cut to four digits: a table of counts then takes the place of a sort,
-    and every way of cutting the rows gives the same answer.
+    One pass over the deliveries says everything that is asked of them later. Delays are cut to
+    four digits, so that this is a small table whatever the number of deliveries. With `hashed`
+    it also has the sums of which fingerprints are made.
     """
     digits = F.floor(F.log10(F.greatest(F.abs("delay_ns"), F.lit(1)))) - 3
     unit = F.pow(F.lit(10), F.greatest(digits, F.lit(0)))
-    counts = (
-        delays.withColumn("rounded_ns", (F.floor(F.col("delay_ns") / unit) * unit).cast("long"))
-        .groupBy("run", "rounded_ns")
-        .agg(
-            F.count("delay_ns").alias("timed"),
-            F.sum("delay_ns").alias("delay_sum"),
-            F.max("delay_ns").alias("delay_max"),
-            F.count_if(F.col("delay_ns") <= SECOND_NS).alias("within"),
-            F.count("*").alias("rows"),
-            F.sum("hops").alias("hops_sum"),
-            F.max("hops").alias("hops_max"),
-        )
+    rounded = (F.floor(F.col("delay_ns") / unit) * unit).cast("long")
+    return deliveries.groupBy("run", rounded.alias("rounded_ns")).agg(
+        F.count("delay_ns").alias("timed"),
+        F.sum("delay_ns").alias("delay_sum"),
+        F.max("delay_ns").alias("delay_max"),
+        F.count_if(F.col("delay_ns") <= SECOND_NS).alias("within"),
+        F.count("*").alias("rows"),
+        F.sum("hops").alias("hops_sum"),
+        F.max("hops").alias("hops_max"),
+        *(hash_sums() if hashed else ()),
     )
+
+
+def metrics_of_counts(counts: DataFrame) -> DataFrame:
+    """Return the metrics that `delay_counts` tell.
+
+    A table of counts takes the place of a sort for the quantiles, and every way of cutting the
+    rows gives the same answer.
+    """
     ascending = Window.partitionBy("run").orderBy("rounded_ns")
     whole = Window.partitionBy("run")
-    ranked = counts.withColumn("below", F.sum("timed").over(ascending) / F.sum("timed").over(whole))
+    share = F.try_divide(F.sum("timed").over(ascending), F.sum("timed").over(whole))
+    ranked = counts.withColumn("below", share)
     return ranked.groupBy("run").agg(
         F.sum("timed").alias("deliveries_timed"),
-        (F.sum("delay_sum") / F.sum("timed")).alias("notification_delay_mean_ns"),
+        F.try_divide(F.sum("delay_sum"), F.sum("timed")).alias("notification_delay_mean_ns"),
         *(
             F.min(F.when(F.col("below") >= share, F.col("rounded_ns"))).alias(
                 f"notification_delay_{name}_ns"
@@ -144,19 +154,19 @@ def delay_metrics(delays: DataFrame) -> DataFrame:
             for name, share in QUANTILES.items()
         ),
         F.max("delay_max").alias("notification_delay_max_ns"),
-        (F.sum("within") / F.sum("timed")).alias("delivered_within_1s_share"),
+        F.try_divide(F.sum("within"), F.sum("timed")).alias("delivered_within_1s_share"),
         (F.sum("hops_sum") / F.sum("rows")).alias("path_length_mean"),
         F.max("hops_max").alias("path_length_max"),
     )
 
 
-def stability_series(delays: DataFrame, block: int = BLOCK) -> DataFrame:
+def stability_series(deliveries: DataFrame, block: int = BLOCK) -> DataFrame:
     """Return the longest delay of each block of deliveries, in the order they came, for each run.
 
     Numbering millions of rows in one window would be the work of one task. So the rows are
     numbered within each second, and the seconds before are counted and added up.
     """
-    seconds = delays.select(
+    seconds = deliveries.select(
         "run",
         F.floor(F.col("delivered_ns") / SECOND_NS).alias("second"),
         "delivered_ns",
@@ -230,5 +240,8 @@ def case_counts(spark: SparkSession, summaries: dict[str, RunSummary]) -> DataFr
 
 
 def _mean(value: Column) -> Column:
-    """Return the mean of whole numbers: their sum is exact, so the order does not matter."""
-    return F.sum(value) / F.count(value)
+    """Return the mean of whole numbers: their sum is exact, so the order does not matter.
+
+    It is null where there is none, as in columns that a live broker cannot know.
+    """
+    return F.try_divide(F.sum(value), F.count(value))

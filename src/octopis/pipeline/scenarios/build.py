@@ -4,7 +4,6 @@ Everything depends on the plan's seed and the quotes, and on nothing else: not o
 cores, or the order in which anything was read.
 """
 
-import shutil
 from pathlib import Path
 
 import msgspec
@@ -13,7 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from octopis.files import whole_folder
-from octopis.pipeline.scenarios.notifications import notifications, write_single_file
+from octopis.pipeline.scenarios.notifications import (
+    notifications,
+    part_starts,
+    write_notifications,
+)
 from octopis.pipeline.scenarios.subscriptions import filter_texts, sample_size, shuffled
 from octopis.pipeline.spark.session import cached
 from octopis.scenario import folder as files
@@ -51,7 +54,8 @@ def build(spark: SparkSession, quotes: DataFrame, plan: ScenarioPlan, out: Path)
             held_back = ordered.withColumn("number", F.col("number") - sampled)
             held_back = held_back.where(F.col("number") >= 0)
             published = notifications(spark, plan, clients, held_back, whole - sampled)
-            _write_notifications(published, folder, plan)
+            starts, attributes = part_starts(plan, clients), attribute_types(plan)
+            write_notifications(published, starts, folder / files.NOTIFICATIONS, attributes)
             (folder / files.DOCUMENT).write_text(plan.document(), encoding="utf-8")
             scenario = files.read_scenario(folder)  # what cannot be read must not be left behind
     return BuildReport(
@@ -62,9 +66,3 @@ def build(spark: SparkSession, quotes: DataFrame, plan: ScenarioPlan, out: Path)
         subscriptions=len(scenario.subscribers),
         notifications=scenario.notification_count,
     )
-
-
-def _write_notifications(published: DataFrame, folder: Path, plan: ScenarioPlan) -> None:
-    parts = folder / "parts"
-    write_single_file(published, parts, folder / files.NOTIFICATIONS, attribute_types(plan))
-    shutil.rmtree(parts)

@@ -1,7 +1,12 @@
 """Notifications: quotes that made no subscription, given to publishers with intended times."""
 
+import shutil
+from bisect import bisect_left
+from functools import reduce
+from operator import add
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -10,9 +15,12 @@ from pyspark.sql import functions as F
 from octopis.pipeline.schemas import QUOTES
 from octopis.scenario.clients import FEED, Clients, attribute_types, tick_columns
 from octopis.scenario.plan import ScenarioPlan
-from octopis.scenario.publications import NOTIFICATION_COLUMNS
+from octopis.scenario.publications import COLUMNS, NOTIFICATION_COLUMNS
+from octopis.scenario.tables import TIME_NS_MAX
 
-ROW_GROUP = 65_536
+PART_ROWS = 100_000
+PARTS_MAX = 256
+"""Notifications of a part, about, and how many parts there are at most."""
 
 
 def notifications(
@@ -26,7 +34,7 @@ def notifications(
     frame = _regular(spark, plan, clients, quotes, quote_count)
     for name in clients.high_rate_names:
         frame = frame.unionByName(_high_rate(spark, plan, clients, name))
-    return frame.orderBy("intended_ns", "publisher", "sequence").select(*NOTIFICATION_COLUMNS)
+    return frame.select(*NOTIFICATION_COLUMNS)
 
 
 def _regular(
@@ -92,33 +100,47 @@ def _attributes(plan: ScenarioPlan, present: list[str]) -> Column:
     ).alias("attributes")
 
 
-def write_single_file(
-    frame: DataFrame, parts: Path, target: Path, attributes: pa.StructType
-) -> None:
-    """Write a sorted frame as one Parquet file, the same to the byte however it was cut.
+def part_starts(plan: ScenarioPlan, clients: Clients) -> list[int]:
+    """Return when all parts of the table but the first begin: about equally large parts.
 
-    Executors write parts, which are in order by their names; memory here holds a row group.
+    They follow from the plan alone, so that the parts are the same however Spark has cut its work.
     """
-    schema = pa.schema(
-        [
-            ("publisher", pa.string()),
-            ("sequence", pa.int64()),
-            ("intended_ns", pa.int64()),
-            ("attributes", attributes),
-        ]
+    each = plan.notifications_each
+    bursts = len(clients.high_rate_names)
+    burst_ns = clients.high_rate_times() if bursts else np.zeros(0, np.int64)
+    total = plan.publishers * each + bursts * len(burst_ns)
+    parts = min(PARTS_MAX, -(-total // PART_ROWS))
+
+    def due_before(time_ns: int) -> int:
+        sent = np.clip(-((clients.starts - time_ns) // clients.step_ns), 0, each)
+        return int(sent.sum()) + bursts * int(np.searchsorted(burst_ns, time_ns))
+
+    times = range(TIME_NS_MAX)
+    return [bisect_left(times, total * part // parts, key=due_before) for part in range(1, parts)]
+
+
+def write_notifications(
+    published: DataFrame, starts: list[int], target: Path, attributes: pa.StructType
+) -> None:
+    """Write notifications as a folder of parts, each in order and the same to the byte always.
+
+    A part is the work of one task; the driver only gives the files their names.
+    """
+    part = reduce(add, ((F.col("intended_ns") >= start).cast("int") for start in starts), F.lit(0))
+    draft = target.with_name("parts")
+    (
+        published.select(*NOTIFICATION_COLUMNS, part.alias("part"))
+        .repartition(len(starts) + 1, "part")
+        .sortWithinPartitions("part", "intended_ns", "publisher", "sequence")
+        .write.partitionBy("part")
+        .parquet(str(draft))
     )
-    frame.write.parquet(str(parts))
-    with pq.ParquetWriter(target, schema, compression="zstd") as writer:
-        waiting: list[pa.RecordBatch] = []
-        rows = 0
-        for part in sorted(parts.glob("*.parquet")):
-            with pq.ParquetFile(part) as file:
-                for batch in file.iter_batches(ROW_GROUP):
-                    waiting.append(batch)
-                    rows += len(batch)
-                    while rows >= ROW_GROUP:
-                        table = pa.Table.from_batches(waiting)
-                        writer.write_table(table[:ROW_GROUP].cast(schema), ROW_GROUP)
-                        waiting, rows = table[ROW_GROUP:].to_batches(), rows - ROW_GROUP
-        if rows:
-            writer.write_table(pa.Table.from_batches(waiting).cast(schema), ROW_GROUP)
+    target.mkdir()
+    for folder in draft.glob("part=*"):
+        number = int(folder.name.partition("=")[2])
+        for piece, file in enumerate(sorted(folder.glob("*.parquet"))):  # one, unless Spark is told
+            file.rename(target / f"part-{number:05d}-{piece:05d}.parquet")
+    shutil.rmtree(draft)
+    if not any(target.iterdir()):
+        schema = pa.schema([*COLUMNS.items(), ("attributes", attributes)])
+        pq.write_table(schema.empty_table(), target / "part-00000-00000.parquet")

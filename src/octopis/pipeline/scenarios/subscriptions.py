@@ -25,15 +25,30 @@ TOLERANCE = 0.05
 """How far a subscription's share of the sample may be from the wanted one, or else by one row."""
 
 ROWS_MATCHED_MIN = 5
+PART_BITS = 10
+"""So many bits of a quote's hash say in which part of the order it stands."""
+
 _TRIES = 500
 
 
 def shuffled(quotes: DataFrame, seed: int) -> DataFrame:
-    """Number the quotes that have all ten attributes, in an order that the seed alone decides."""
-    in_order = Window.orderBy(F.xxhash64(F.lit(seed), "symbol", "date"), "symbol", "date")
-    number = (F.row_number().over(in_order) - 1).cast("long")
+    """Number the quotes that have all ten attributes, in an order that the seed alone decides.
+
+    Numbering all in one window would be the work of one task. So they are numbered within each of
+    many parts of the order, and the parts before, of which only the sizes matter, are added up.
+    """
+    order = F.xxhash64(F.lit(seed), "symbol", "date")
+    keyed = quotes.dropna().select("*", order.alias("order"))
+    keyed = keyed.withColumn("part", F.shiftright("order", 64 - PART_BITS))
+    earlier = Window.orderBy("part").rowsBetween(Window.unboundedPreceding, -1)
+    before = F.coalesce(F.sum("count").over(earlier), F.lit(0)).alias("before")
+    sizes = keyed.groupBy("part").count().select("part", before)
+    in_order = Window.partitionBy("part").orderBy("order", "symbol", "date")
+    number = F.row_number().over(in_order) - 1 + F.col("before")
     return (
-        quotes.dropna().select("*", number.alias("number")).select("number", *QUOTES.fieldNames())
+        keyed.join(F.broadcast(sizes), "part", how="inner")
+        .select("*", number.cast("long").alias("number"))
+        .select("number", *QUOTES.fieldNames())
     )
 
 

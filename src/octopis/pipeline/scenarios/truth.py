@@ -1,16 +1,19 @@
 """The ground truth of a scenario: which subscription must get which notification.
 
-The broker's own matching index is built once and broadcast; executors ask it batch by batch. They
-write the pairs themselves, straight from Arrow to Parquet: on its usual way a row leaves Python,
-becomes a row of Java and then a column again, which for tens of millions of small rows costs more
-than making them.
+The broker's own matching index is built once and broadcast; executors ask it batch by batch, and
+one answer gives both the pairs and the brokers that must be reached. They write these themselves,
+straight from Arrow to Parquet: on its usual way a row leaves Python, becomes a row of Java and then
+a column again, which for tens of millions of small rows costs more than making them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
@@ -19,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from octopis.core.matching import BitsetIndex
 from octopis.errors import InvalidConfiguration
 from octopis.files import whole_folder, write_json
-from octopis.pipeline.schemas import PAIRS, TARGETS, spark_schema
+from octopis.pipeline.schemas import PAIRS, spark_schema
 from octopis.pipeline.spark.session import ship, task_count
 from octopis.scenario import folder as files
 from octopis.scenario.folder import Scenario
@@ -37,6 +40,11 @@ Batches = Iterator[pa.RecordBatch]
 _PAIRS = pa.schema([("publisher", NAME), ("sequence", pa.int64()), ("subscription", NAME)])
 """PAIRS as executors write them: names repeat a lot, so each is written once."""
 
+_TARGETS = pa.schema(
+    [("publisher", pa.string()), ("sequence", pa.int64()), ("brokers", pa.list_(pa.string()))]
+)
+"""Which brokers a notification must reach, sorted."""
+
 
 class TruthReport(msgspec.Struct, frozen=True, kw_only=True):
     """What the ground truth was made from, and its size."""
@@ -53,6 +61,10 @@ class Oracle:
 
     index: BitsetIndex[int, str]
     names: pa.Array
+    hosts: npt.NDArray[np.int64]
+    """The broker of each subscription, by its place in `brokers`."""
+    brokers: pa.Array
+    """Names of brokers with a subscription, sorted."""
 
     @classmethod
     def of(cls, subscribers: list[Subscriber]) -> "Oracle":
@@ -63,7 +75,14 @@ class Oracle:
             for number, subscriber in enumerate(subscribers)
         )
         index.match_numbers([{}] * 100)  # builds its blocks here, and not in every worker
-        return cls(index, pa.array([each.subscription for each in subscribers], pa.string()))
+        brokers = sorted({each.broker.short for each in subscribers})
+        places = {name: place for place, name in enumerate(brokers)}
+        return cls(
+            index,
+            pa.array([each.subscription for each in subscribers], pa.string()),
+            np.array([places[each.broker.short] for each in subscribers], np.int64),
+            pa.array(brokers, pa.string()),
+        )
 
 
 def write_truth(spark: SparkSession, scenario: Scenario, out: Path) -> TruthReport:
@@ -71,8 +90,7 @@ def write_truth(spark: SparkSession, scenario: Scenario, out: Path) -> TruthRepo
     oracle = Oracle.of(scenario.subscribers)
     rows = read_notifications(spark, scenario)
     with whole_folder(out) as folder:
-        count = write_pairs(spark, rows, oracle, folder / PAIRS_TABLE)
-        targets(spark, rows, oracle).write.parquet(str(folder / TARGETS_TABLE))
+        count = write_matches(spark, rows, oracle, folder)
         report = TruthReport(
             scenario_digest=scenario.digest,
             notifications=scenario.notification_count,
@@ -115,7 +133,7 @@ def pairs(spark: SparkSession, notifications: DataFrame, oracle: Oracle) -> Data
     shipped = ship(spark, oracle)
 
     def match(batches: Batches) -> Batches:
-        for batch in _matched(batches, shipped()):
+        for batch, _ in _matched(batches, shipped()):
             plain = [column.cast(pa.string()) for column in (batch.column(0), batch.column(2))]
             columns = [plain[0], batch.column(1), plain[1]]
             yield pa.RecordBatch.from_arrays(columns, names=PAIRS.fieldNames())
@@ -123,43 +141,38 @@ def pairs(spark: SparkSession, notifications: DataFrame, oracle: Oracle) -> Data
     return notifications.mapInArrow(match, PAIRS)
 
 
-def write_pairs(spark: SparkSession, notifications: DataFrame, oracle: Oracle, folder: Path) -> int:
-    """Write the same to a new folder, and return how many there are."""
+def write_matches(
+    spark: SparkSession, notifications: DataFrame, oracle: Oracle, folder: Path
+) -> int:
+    """Write the pairs, and the brokers that each notification must reach; return how many pairs."""
     shipped = ship(spark, oracle)
     make = lambda batches: _matched(batches, shipped())  # noqa: E731 - travels with what it holds
-    return write_by_executors(notifications, folder, _PAIRS, make)
+    tables = {folder / PAIRS_TABLE: _PAIRS, folder / TARGETS_TABLE: _TARGETS}
+    return write_by_executors(notifications, tables, make)[0]
 
 
-def _matched(batches: Batches, oracle: Oracle) -> Batches:
+def _matched(batches: Batches, oracle: Oracle) -> Iterator[tuple[pa.RecordBatch, ...]]:
+    """Yield rows of both tables."""
     for batch in _small(batches):
         rows, numbers = oracle.index.match_numbers(attributes_of(batch.column("attributes")))
         places = pa.array(rows)
-        columns = [
+        pairs_of_batch = [
             batch.column("publisher").dictionary_encode().take(places),
             batch.column("sequence").take(places),
             pa.DictionaryArray.from_arrays(pa.array(numbers.astype("int32")), oracle.names),
         ]
-        yield pa.RecordBatch.from_arrays(columns, schema=_PAIRS)
-
-
-def targets(spark: SparkSession, notifications: DataFrame, oracle: Oracle) -> DataFrame:
-    """Return for each notification the brokers with a subscription that must get it, sorted."""
-    shipped = ship(spark, oracle)
-
-    def reach(batches: Batches) -> Batches:
-        index = shipped().index
-        for batch in _small(batches):
-            brokers = index.destinations(attributes_of(batch.column("attributes")))
-            yield pa.RecordBatch.from_arrays(
-                [
-                    batch.column("publisher"),
-                    batch.column("sequence"),
-                    pa.array([sorted(each) for each in brokers], pa.list_(pa.string())),
-                ],
-                names=TARGETS.fieldNames(),
-            )
-
-    return notifications.mapInArrow(reach, TARGETS)
+        reached = np.zeros((len(batch), len(oracle.brokers)), np.bool_)
+        reached[rows, oracle.hosts[numbers]] = True
+        ends = np.cumsum(reached.sum(axis=1))
+        brokers = pa.ListArray.from_arrays(
+            pa.array(np.append(0, ends).astype("int32")),
+            oracle.brokers.take(pa.array(np.nonzero(reached)[1])),
+        )
+        targets = [batch.column("publisher"), batch.column("sequence"), brokers]
+        yield (
+            pa.RecordBatch.from_arrays(pairs_of_batch, schema=_PAIRS),
+            pa.RecordBatch.from_arrays(targets, schema=_TARGETS),
+        )
 
 
 def _small(batches: Batches) -> Batches:
@@ -170,28 +183,38 @@ def _small(batches: Batches) -> Batches:
 
 
 def write_by_executors(
-    inputs: DataFrame, folder: Path, schema: pa.Schema, make: Callable[[Batches], Batches]
-) -> int:
-    """Write what `make` gives for each partition of `inputs`; return how many rows there are.
+    inputs: DataFrame,
+    tables: Mapping[Path, pa.Schema],
+    make: Callable[[Batches], Iterator[tuple[pa.RecordBatch, ...]]],
+) -> list[int]:
+    """Write what `make` gives for each partition of `inputs`; return the rows of each table.
 
-    A task that was tried twice leaves two files: only those that Spark has heard of stay.
+    Each table is a new folder of parts; `make` yields a batch for every one of them. A task that
+    was tried twice leaves two files: only those that Spark has heard of stay.
     """
-    folder.mkdir()
+    for folder in tables:
+        folder.mkdir()
 
     def act(batches: Batches) -> Batches:
         context = TaskContext.get()
         assert context is not None
         name = f"part-{context.partitionId():05d}-{context.taskAttemptId()}.parquet"
-        rows = 0
-        with pq.ParquetWriter(folder / name, schema, compression="zstd") as writer:
-            for batch in make(batches):
-                writer.write_batch(batch)
-                rows += len(batch)
+        rows = [0] * len(tables)
+        with ExitStack() as stack:
+            writers = [
+                stack.enter_context(pq.ParquetWriter(folder / name, schema, compression="zstd"))
+                for folder, schema in tables.items()
+            ]
+            for parts in make(batches):
+                for number, (writer, part) in enumerate(zip(writers, parts, strict=True)):
+                    writer.write_batch(part)
+                    rows[number] += len(part)
         yield pa.RecordBatch.from_pydict({"part": [name], "rows": [rows]})
 
-    written = inputs.mapInArrow(act, "part string, rows long").collect()
+    written = inputs.mapInArrow(act, "part string, rows array<long>").collect()
     known = {row["part"] for row in written}
-    for path in folder.iterdir():
-        if path.name not in known:
-            path.unlink()
-    return sum(row["rows"] for row in written)
+    for folder in tables:
+        for path in folder.iterdir():
+            if path.name not in known:
+                path.unlink()
+    return [sum(row["rows"][number] for row in written) for number in range(len(tables))]

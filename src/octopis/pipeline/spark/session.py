@@ -15,8 +15,10 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from socket import create_connection
 from tempfile import TemporaryDirectory
 from typing import TypeVar
+from urllib.parse import urlsplit
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -26,7 +28,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import octopis
-from octopis.errors import OperationFailed, SparkUnavailable
+from octopis.errors import OperationFailed, SparkUnavailable, how_to_install
 from octopis.pipeline.spark.ending import (
     Interrupts,
     deaths_told,
@@ -43,9 +45,18 @@ from octopis.pipeline.spark.settings import (
 from octopis.pipeline.spark.traces import TraceSource
 
 REMOTE_VARIABLE = "SPARK_REMOTE"
+_CONNECT_PORT = 15002
+_REACH_S = 10.0
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 Shipped = TypeVar("Shipped")
+
+_PATIENT_COMPILER = (
+    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
+    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+)
+"""Java optimises what runs ten times as often as usual. A command of Spark's runs for seconds, and
+a third of them went into optimising code that was hardly ever used again."""
 
 PACKAGE = "octopis.zip"
 
@@ -131,8 +142,9 @@ def cached(frame: DataFrame) -> Iterator[DataFrame]:
 @contextmanager
 def _connect(remote: str, settings: Mapping[str, str]) -> Iterator[SparkSession]:
     if find_spec("grpc") is None:
-        hint = "Spark Connect needs more: pip install 'octopis[connect]'"
+        hint = f"Spark Connect needs more: {how_to_install('connect')}"
         raise SparkUnavailable(f"cannot reach Spark at {remote}: {hint}")
+    _check_reachable(remote)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # for a server that starts right here
     try:
         builder = SparkSession.builder.remote(remote)
@@ -146,6 +158,18 @@ def _connect(remote: str, settings: Mapping[str, str]) -> Iterator[SparkSession]
         yield spark
     finally:
         spark.stop()
+
+
+def _check_reachable(remote: str) -> None:
+    """Raise SparkUnavailable where nobody listens: PySpark would try for ten minutes to get in."""
+    try:
+        place = urlsplit(remote)
+        if place.scheme == "sc":  # others start a server right here
+            address = place.hostname or "", place.port or _CONNECT_PORT
+            create_connection(address, timeout=_REACH_S).close()
+    except (OSError, ValueError) as failure:  # ValueError: what is there is no port
+        reason = f"cannot reach Spark at {remote}: is the server up? ({failure})"
+        raise SparkUnavailable(reason) from failure
 
 
 @contextmanager
@@ -182,7 +206,7 @@ def _java_options(settings: Settings, folder: Path) -> str:
     A Java that is killed removes nothing. Of options given twice, Java takes the later.
     """
     own = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}", f"-Djava.io.tmpdir={folder}"
-    return " ".join([*map(shlex.quote, own), settings.java_options]).strip()
+    return " ".join([_PATIENT_COMPILER, *map(shlex.quote, own), settings.java_options]).strip()
 
 
 def _session(conf: SparkConf, master: str, log: Path, interrupts: Interrupts) -> SparkSession:

@@ -29,13 +29,20 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
-    "spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 1)),
     "spark.sql.parquet.compression.codec": "zstd",
 }
 """What every session of ours starts with, where nobody says otherwise."""
 
-# Nothing leaves this machine, and the machine's own name need not be known to anyone.
-_LOCAL_SETTINGS = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+_LOCAL_SETTINGS = {
+    # Nothing leaves this machine, and the machine's own name need not be known to anyone.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # On a cluster nobody knows here how many cores there are: Spark starts from its own default
+    # there, and puts partitions together to fit what it finds.
+    "spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 1)),
+}
+"""The same on this machine alone."""
+
 
 _COUNT = r"\s*[1-9][0-9]*\s*"
 _LOCAL_FORM = re.compile(rf"local(\[({_COUNT}|\s*\*\s*)(,{_COUNT})?\])?")

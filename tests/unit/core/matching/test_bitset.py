@@ -1,9 +1,15 @@
-"""When the fast index builds, joins and drops blocks, and what its numbers mean."""
+"""When the fast index builds, joins and drops layers, and what its numbers mean."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from octopis.core.filters import parse_filter
 from octopis.core.matching import BitsetIndex, bitset
+from octopis.core.matching.layer import Layer
 
 ANY = parse_filter("a > 0")
 
@@ -15,10 +21,10 @@ def filled(count: int, destination: str = "link") -> BitsetIndex[int, str]:
 
 
 def sizes(index: BitsetIndex[int, str]) -> list[int]:
-    return sorted(block.size for block in index._blocks)
+    return sorted(layer.size for layer in index._layers)
 
 
-def test_few_subscriptions_wait_and_many_become_a_block():
+def test_few_subscriptions_wait_and_many_become_a_layer():
     few, many = filled(64), filled(65)
     for index in (few, many):
         assert len(index.matches([{"a": 1}])[0]) == len(index)
@@ -26,7 +32,7 @@ def test_few_subscriptions_wait_and_many_become_a_block():
     assert (sizes(many), len(many._pending)) == ([65], 0)
 
 
-def test_waiting_ones_become_a_block_once_they_have_cost_as_much():
+def test_waiting_ones_become_a_layer_once_they_have_cost_as_much():
     index = filled(10)
     for _ in range(10):
         index.destinations([{"a": 1}] * 40)
@@ -35,7 +41,7 @@ def test_waiting_ones_become_a_block_once_they_have_cost_as_much():
     assert sizes(index) == [10]
 
 
-def test_new_block_takes_in_those_not_much_larger_and_leaves_large_ones(
+def test_new_layer_takes_in_those_not_much_larger_and_leaves_large_ones(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(bitset, "_READ_MEMBERS", 0)  # reading never joins
@@ -47,7 +53,7 @@ def test_new_block_takes_in_those_not_much_larger_and_leaves_large_ones(
     assert sizes(index) == [300, 1_000]
 
 
-def test_blocks_are_joined_once_reading_them_has_cost_as_much():
+def test_layers_are_joined_once_reading_them_has_cost_as_much():
     index = filled(1_000)
     index.destinations([{}])
     index.add_many((number, ANY, "link") for number in range(1_000, 1_100))
@@ -59,7 +65,7 @@ def test_blocks_are_joined_once_reading_them_has_cost_as_much():
     assert index.matches([{"a": 1}]) == [list(range(1_100))]
 
 
-def test_removed_ones_are_left_out_when_blocks_are_joined_and_empty_blocks_go():
+def test_removed_ones_are_left_out_when_layers_are_joined_and_empty_layers_go():
     index = filled(100)
     index.matches([{}])
     for number in range(0, 100, 2):
@@ -82,7 +88,7 @@ def test_number_of_a_removed_subscription_is_used_again_without_mixing_them_up()
     index.remove(3)
     index.add(700, parse_filter("b = 1"), "other")
     assert index._numbers[700] == 3
-    for _ in range(2):  # waiting, then in a block of its own
+    for _ in range(2):  # waiting, then in a layer
         assert index.matches([{"b": 1}, {"a": 1}])[0] == [700]
         assert 700 not in index.matches([{"a": 1}])[0]
         assert index.destinations([{"b": 1}]) == [("other",)]
@@ -118,3 +124,76 @@ def test_answer_stays_right_when_destinations_come_later():
     index.add_many((number, ANY, f"link {number}") for number in range(100, 120))
     assert index.destinations([{"a": 1}])[0][:2] == ("first", "link 100")
     assert len(index.destinations([{"a": 1}])[0]) == 21
+
+
+class Later:
+    """Builds what it is asked for when the test says so."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[Future[Layer], Callable[[], Layer]]] = []
+
+    def submit(self, build: Callable[[], Layer]) -> "Future[Layer]":
+        self.waiting.append((Future(), build))
+        return self.waiting[-1][0]
+
+    def build(self) -> None:
+        while self.waiting:
+            result, build = self.waiting.pop()
+            result.set_result(build())
+
+
+def test_large_layers_are_joined_meanwhile_and_small_ones_are_read_until_then():
+    later = Later()
+    index: BitsetIndex[int, str] = BitsetIndex(later.submit)
+    for start in (0, 1_500, 3_000):
+        index.add_many((number, ANY, "link") for number in range(start, start + 1_500))
+        index.tidy()
+    assert sizes(index) == [1_500, 1_500, 1_500]
+    assert len(later.waiting) == 1
+    index.remove(7)
+    index.add(9_999, ANY, "link")
+    wanted = sorted({*range(4_500), 9_999} - {7})
+    assert sorted(index.matches([{"a": 1}])[0]) == wanted
+    later.build()
+    assert sorted(index.matches([{"a": 1}])[0]) == wanted
+    assert 2_999 in sizes(index)
+    index.remove(8)
+    index.remove(9_999)
+    assert sorted(index.matches([{"a": 1}])[0]) == [0, *range(1, 7), *range(9, 4_500)]
+
+
+def test_much_that_is_added_at_once_is_cut_so_that_nobody_waits_long():
+    later = Later()
+    index: BitsetIndex[int, str] = BitsetIndex(later.submit)
+    index.add_many((number, ANY, "link") for number in range(5_000))
+    index.tidy()
+    assert sizes(index) == [1_000, 2_000, 2_000]
+    later.build()
+    index.tidy()
+    assert sizes(index) == [5_000]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("+-mbt"), st.integers(0, 40)), max_size=60))
+def test_whenever_layers_are_built_the_answers_are_the_same(steps: list[tuple[str, int]]):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bitset, "_AT_ONCE_MAX", 5)
+        patch.setattr(bitset, "_PENDING_MAX", 3)
+        later, there = Later(), set()
+        index: BitsetIndex[int, str] = BitsetIndex(later.submit)
+        for step, number in [*steps, ("m", 0), ("b", 0), ("m", 0)]:
+            if step == "+" and number not in there:
+                index.add(number, parse_filter(f"a > {number}"), f"link {number % 3}")
+                there.add(number)
+            elif step == "-" and number in there:
+                index.remove(number)
+                there.remove(number)
+            elif step == "b":
+                later.build()
+            elif step == "t":
+                index.tidy()
+            elif step == "m":
+                wanted = {each for each in there if each < 20}
+                assert sorted(index.matches([{"a": 20}])[0]) == sorted(wanted)
+                links = {f"link {each % 3}" for each in wanted}
+                assert set(index.destinations([{"a": 20}])[0]) == links

@@ -4,8 +4,9 @@ import pytest
 from octopis.core.filters import parse_filter
 from octopis.core.filters.tree import text_of
 from octopis.core.filters.values import Kind
+from octopis.core.matching.alternatives import alternatives
 from octopis.core.matching.column import Presence
-from octopis.core.matching.layout import BlockLayout, Member, Segment, packed, slots_of
+from octopis.core.matching.layout import BlockLayout, Entry, Segment, packed, slots_of
 
 FAR = " AND ".join(f"(a{n} = 1 OR b{n} = 1)" for n in range(7))
 
@@ -14,14 +15,16 @@ def layout(*entries: tuple[int, str]) -> BlockLayout:
     """Lay out subscriptions given as destination and filter, numbered from 0."""
     return BlockLayout(
         [
-            Member(number, destination, parse_filter(text))
+            Entry(number, destination, *each)
             for number, (destination, text) in enumerate(entries)
-        ]
+            for each in alternatives(parse_filter(text).tree)
+        ],
+        {"a", "b", "c", "d", "x"},
     )
 
 
-def residual(found: BlockLayout) -> dict[int, str]:
-    return {slot: text_of(node) for slot, node in found.residual.items()}
+def residual(found: BlockLayout) -> dict[int, list[str]]:
+    return {slot: [text_of(node) for node in nodes] for slot, nodes in found.residual.items()}
 
 
 def test_each_conjunction_has_a_slot():
@@ -62,18 +65,37 @@ def test_sets_and_presence_are_asked_of_columns():
 @pytest.mark.parametrize(
     ("text", "evaluated", "columns"),
     [
-        ("a LIKE 'x_' AND b = 1", "a LIKE 'x_'", {("a", Kind.TEXT), ("b", Kind.NUMBER)}),
-        ("a NOT LIKE 'x_'", "a NOT LIKE 'x_'", {("a", Kind.TEXT)}),
-        ("a > b AND c = 1", "b < a", {("c", Kind.NUMBER)}),
-        (FAR, str(parse_filter(FAR)), set()),
+        ("a LIKE 'x_' AND b = 1", ["a LIKE 'x_'"], {("a", Kind.TEXT), ("b", Kind.NUMBER)}),
+        ("a NOT LIKE 'x_'", ["a NOT LIKE 'x_'"], {("a", Kind.TEXT)}),
+        (
+            "a > b AND c = 1",
+            ["b < a"],
+            {("c", Kind.NUMBER), ("a", Presence.PRESENCE), ("b", Presence.PRESENCE)},
+        ),
+        ("a > b AND a = 1", ["b < a"], {("a", Kind.NUMBER), ("b", Presence.PRESENCE)}),
+        ("a > y AND z = 1", ["y < a", "z = 1"], {("a", Presence.PRESENCE)}),
+        (FAR, [f"a{n} = 1 OR b{n} = 1" for n in range(7)], set()),
+        (f"a = 1 AND {FAR}", [f"a{n} = 1 OR b{n} = 1" for n in range(7)], {("a", Kind.NUMBER)}),
     ],
 )
 def test_the_rest_is_evaluated_on_candidates(
-    text: str, evaluated: str, columns: set[tuple[str, Kind]]
+    text: str, evaluated: list[str], columns: set[tuple[str, Kind | Presence]]
 ):
     found = layout((0, text))
     assert residual(found) == {0: evaluated}
     assert set(found.drafts) == columns
+
+
+def test_absence_of_an_attribute_without_a_column_is_kept_by_name():
+    found = layout((0, "a = 1 AND y IS NULL"), (0, "a = 2 AND x IS NULL"), (0, "y IS NULL"))
+    assert found.shut_by == {"y": [0, 2]}
+    assert found.residual == {}
+    assert set(found.drafts) == {("a", Kind.NUMBER), ("x", Presence.PRESENCE)}
+
+
+def test_comparison_with_what_must_be_absent_asks_its_column_only_once():
+    found = layout((0, "a > b AND b IS NULL"))
+    assert found.drafts["b", Presence.PRESENCE].begins == [False]
 
 
 def test_like_asks_its_column_for_the_prefix():

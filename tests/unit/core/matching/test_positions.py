@@ -73,8 +73,10 @@ def test_remembered_texts_are_bounded_and_stay_right(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(module, "_REMEMBERED_MAX", 3)
     positions = Positions([("m", 0)])
     texts = [f"{letter}{number}" for letter in "az" for number in range(20)]
+    texts += ["a" * 65_535, "z" * 65_535]
     for _ in range(2):
         written = np.empty(len(texts), np.int64)
         positions.of_many(texts, written, integers=False)
-        assert written.tolist() == [0] * 20 + [2] * 20
+        assert written.tolist() == [0] * 20 + [2] * 20 + [0, 2]
     assert len(positions._remembered) <= 3
+    assert max(map(len, positions._remembered)) < 100

@@ -1,0 +1,111 @@
+"""Numbers of lines, worked out from where Spark has read the rows.
+
+A block's first line has a number when the rows of the blocks before it have been counted: a small
+table, of which the lines of any rows follow by one join.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from octopis.pipeline.ingest.quotes import REPEATS
+from octopis.pipeline.schemas import QUARANTINE
+
+ACCEPTED = ""
+"""Stands for the reason of rows that have none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part of a file: where its places begin, and how many lines are before it."""
+
+    file: int
+    block: int
+    begin: int
+    lines_before: int
+
+
+class Tally:
+    """What the judged rows of all files come to: counts by reason, and where blocks begin."""
+
+    def __init__(self, rows: DataFrame, names: Sequence[str], headers: Collection[str]) -> None:
+        """Count the rows of files with these names; some of them have headers."""
+        self._names = names
+        self._headers = [number for number, name in enumerate(names) if name in headers]
+        kind = F.coalesce("reason", F.lit(ACCEPTED)).alias("kind")
+        counted = rows.groupBy("file", "block", kind).agg(
+            F.count("*").alias("rows"), F.min("place").alias("first")
+        )
+        found = sorted(counted.collect(), key=lambda row: (row["file"], row["block"], row["first"]))
+        self.reasons: Counter[str] = Counter()
+        for row in found:
+            self.reasons[row["kind"]] += row["rows"]
+        self._blocks = _blocks(found)
+        for kind_of_header in self._header_kinds(found):
+            self.reasons[kind_of_header] -= 1
+        self.reasons += Counter()  # drops what came to nothing
+
+    def _header_kinds(self, found: list[Row]) -> list[str]:
+        """Return the reasons why headers were not taken for quotes."""
+        first = {row["file"]: row["kind"] for row in reversed(found)}
+        return [first[number] for number in self._headers if number in first]
+
+    def quarantined(self, spark: SparkSession, rows: DataFrame) -> DataFrame:
+        """Return the rows that were not accepted, with where they stood and why; no headers."""
+        blocks = F.broadcast(self._frame(spark))
+        earlier = blocks.select(*(F.col(name).alias(f"first_{name}") for name in blocks.columns))
+        aside = rows.where(F.col("reason").isNotNull())
+        placed = aside.join(blocks, ["file", "block"], how="inner").join(
+            earlier, ["first_file", "first_block"], how="left"
+        )
+        line = F.col("place") - F.col("begin") + F.col("lines_before") + 1
+        first_line = F.col("first_place") - F.col("first_begin") + F.col("first_lines_before") + 1
+        repeats = F.concat(
+            F.lit("repeats "), F.concat_ws(", line ", "first_name", first_line.cast("string"))
+        )
+        return (
+            placed.withColumn("line", line)
+            .where(~(F.col("has_header") & (F.col("line") == 1)))
+            .select(
+                F.col("name").alias("file"),
+                "line",
+                F.when(F.col("reason") == REPEATS, repeats)
+                .otherwise(F.col("reason"))
+                .alias("reason"),
+                "text",
+            )
+            .select(*QUARANTINE.fieldNames())
+        )
+
+    def _frame(self, spark: SparkSession) -> DataFrame:
+        columns = {
+            "file": pa.array([each.file for each in self._blocks], pa.int32()),
+            "block": pa.array([each.block for each in self._blocks], pa.int64()),
+            "begin": pa.array([each.begin for each in self._blocks], pa.int64()),
+            "lines_before": pa.array([each.lines_before for each in self._blocks], pa.int64()),
+            "name": pa.array([self._names[each.file] for each in self._blocks], pa.string()),
+            "has_header": pa.array(
+                [each.file in self._headers for each in self._blocks], pa.bool_()
+            ),
+        }
+        return spark.createDataFrame(pa.table(columns))
+
+
+def _blocks(found: list[Row]) -> list[Block]:
+    """Return the blocks; `found` has counts and first places, by file and block."""
+    firsts: dict[tuple[int, int], int] = {}
+    rows: Counter[tuple[int, int]] = Counter()
+    for row in found:
+        key = row["file"], row["block"]
+        firsts.setdefault(key, row["first"])
+        rows[key] += row["rows"]
+    blocks = []
+    before: Counter[int] = Counter()
+    for (file, block), first in firsts.items():
+        blocks.append(Block(file, block, first, before[file]))
+        before[file] += rows[file, block]
+    return blocks

@@ -1,0 +1,75 @@
+"""All commands that use Spark, on a real server of Spark Connect with a folder of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from support.cluster import connect_server
+
+COMMANDS = {
+    "ingest": "workload ingest --synthetic --days 3 --out quotes",
+    "build": "workload build --quotes quotes --topology figure-7 --subscribers 20 --publishers 2 "
+    "--notifications 5 --high-rate 20 --out scenario",
+    "truth": "workload truth scenario",
+    "sweep": "sweep runs.toml --out runs",
+    "metrics": "trace metrics runs/scenario-snr runs/scenario-dnr --out metrics",
+    "check": "trace check runs/scenario-snr",
+    "evaluate": "evaluate --out evaluation",
+}
+
+PROGRAM = """
+import contextlib, json, sys
+from octopis.cli.main import app
+from octopis.pipeline.spark import session
+from support.evaluations import tiny_sizes
+
+connect, connected = session._connect, []
+
+def noted(remote):
+    connected.append(remote)
+    return connect(remote)
+
+session._connect = noted
+with tiny_sizes():
+    for name, words in json.loads(sys.argv[1]).items():
+        with open(f"{name}.json", "w") as told, contextlib.redirect_stdout(told):
+            status = app([*words.split(), "--json"], standalone_mode=False)
+        assert not status, (words, status)
+print(json.dumps(connected))
+"""
+
+
+@pytest.mark.long
+def test_all_commands_run_on_spark_connect(tmp_path: Path):
+    table = '[[runs]]\nscenario = "scenario"\nalgorithm = ["snr", "dnr"]\n'
+    (tmp_path / "runs.toml").write_text(table, encoding="utf-8")
+    (tmp_path / "server").mkdir()
+    with connect_server(tmp_path / "server") as remote:
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, json.dumps(COMMANDS)],
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                "SPARK_REMOTE": remote,
+                "PYTHONPATH": os.pathsep.join(sys.path),
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [remote] * len(COMMANDS)
+    told = {name: json.loads((tmp_path / f"{name}.json").read_text()) for name in COMMANDS}
+    assert told["truth"]["pairs"] > 0
+    assert [each["state"] for each in told["sweep"]] == ["done", "done"]
+    for algorithm in ("snr", "dnr"):
+        deliveries = pq.read_table(tmp_path / f"runs/scenario-{algorithm}" / "deliveries.parquet")
+        assert len(deliveries) == told["truth"]["pairs"]
+    assert pq.read_table(tmp_path / "metrics" / "metrics.parquet").num_rows == 2
+    assert (tmp_path / "evaluation" / "report" / "index.html").exists()
