@@ -198,6 +198,18 @@ def test_clients_have_a_share_of_subscriptions_and_terms():
     attack(work, limits=replace(LIMITS, subscriptions_per_client=3, terms_per_client=10))
 
 
+def test_patterns_of_a_client_have_a_share_of_time():
+    async def work(broker: LiveBroker) -> None:
+        async with client_of(broker) as client:
+            dear = " OR ".join(f"t LIKE '%{n:03d}%'" for n in range(100))
+            with pytest.raises(InvalidSubscription, match="20 ms of LIKE patterns"):
+                await client.subscribe(*(f"x = {n} OR {dear}" for n in range(40))).open()
+            async with client.subscribe(*(f"x = {n} AND t LIKE 'a%'" for n in range(40))):
+                pass
+
+    attack(work, limits=replace(LIMITS, matching_ms_per_client=20.0))
+
+
 def test_clients_of_one_host_have_a_share_of_connections():
     async def work(broker: LiveBroker) -> None:
         async with client_of(broker):

@@ -286,6 +286,28 @@ def test_long_table_is_taken_in_while_others_are_served():
     run_live(work())
 
 
+def test_client_that_leaves_much_behind_stops_nobody_and_may_come_back_meanwhile():
+    async def work() -> None:
+        own = {"client_id": "me", "secret": "c" * 32}
+        async with ready(overlay(line(2))) as live:
+            first = client_of(live[A], **own, reconnect_s=0)
+            await first.open()
+            names = [f"me/{number}" for number in range(3_000)]
+            await first.subscribe(*(f"x = {n}" for n in range(3_000)), names=names).open()
+            await tables_hold(live, 3_000)
+            await first.close()
+            async with client_of(live[A], **own) as again, client_of(live[A]) as other:
+                kept = again.subscribe("x = 1", "x = 2", names=names[1:3])
+                async with kept as notifications, other.subscribe("y > 0") as others:
+                    for number in range(1, 20):
+                        await other.publish_many([{"y": number}, {"x": 2}, {"x": 5}])
+                        assert (await anext(others)).attributes == {"y": number}
+                        assert (await anext(notifications)).attributes == {"x": 2}
+                    await tables_hold(live, 3)
+
+    run_live(work())
+
+
 # What is not sent
 
 

@@ -232,7 +232,8 @@ class LiveBroker:
         if connections:
             await asyncio.wait([connection.closed for connection in connections], timeout=2)
         dropped = self.intake.dropped + sum(session.dropped for session in self.clients.values())
-        self.recorder.finish(self.core, dropped + self.intake.undelivered)
+        undelivered = self.intake.undelivered + self.effects.undelivered
+        self.recorder.finish(self.core, dropped + undelivered)
         _log.info("%s has stopped", self.id)
 
     async def _drained(self) -> None:

@@ -49,6 +49,9 @@ class Effects:
         self._clients = clients
         self._recorder = recorder
         self._unsent: dict[Output, None] = {}
+        self.undelivered = 0
+        """Deliveries for clients that are gone already."""
+
         self.on_mark: Callable[[Marked], None] = lambda _: None
         """Called when a neighbour's mark has come."""
 
@@ -56,7 +59,10 @@ class Effects:
         """Put what the core wants sent on queues, in order."""
         for effect in effects:
             if isinstance(effect, Deliver):
-                client = self._clients[effect.client]
+                client = self._clients.get(effect.client)
+                if client is None:  # it is gone, and its subscriptions end one after the other
+                    self.undelivered += 1
+                    continue
                 client.deliver(effect.notification, effect.subscriptions)
                 self._unsent[client] = None
             elif isinstance(effect, Enqueue):
@@ -64,9 +70,10 @@ class Effects:
                 link.enqueue(effect.messages, effect.reasons)
                 self._unsent[link] = None
             elif isinstance(effect, Lost):
-                client = self._clients[effect.client]
-                client.lost(effect.subscription)
-                self._unsent[client] = None
+                client = self._clients.get(effect.client)
+                if client is not None:
+                    client.lost(effect.subscription)
+                    self._unsent[client] = None
             elif isinstance(effect, Marked):
                 self.on_mark(effect)
             else:

@@ -17,11 +17,11 @@ from msgspec import Struct
 from octopis.broker.backpressure import Backpressure
 from octopis.broker.effects import Effects
 from octopis.broker.recorder import Recorder
-from octopis.broker.session import ClientSession
+from octopis.broker.session import ClientSession, Share
 from octopis.broker.settings import Limits
 from octopis.broker.settling import Inquiries
 from octopis.core.filters import Filter, parse_filter
-from octopis.core.filters.tree import terms_of
+from octopis.core.filters.tree import cost_us, terms_of
 from octopis.core.routing import Broker
 from octopis.core.wire.client import Change, SettledRequest, SubscribeRequest, UnsubscribeRequest
 from octopis.core.wire.published import Published, decode_checked
@@ -35,7 +35,7 @@ from octopis.errors import (
 )
 
 BATCH_MAX = 256
-CHANGES_S = 0.01
+CHANGES_S = 0.003
 """How long changes of one turn may take, so that reading many filters leaves time for others."""
 
 _log = logging.getLogger(__name__)
@@ -79,6 +79,9 @@ class Intake:
         self._changing: OrderedDict[ClientSession, None] = OrderedDict()
         self._publishing: OrderedDict[ClientSession, None] = OrderedDict()
         self._begun: dict[ClientSession, _Publication] = {}
+        self._leaving: dict[str, dict[str, None]] = {}
+        """Clients that are gone, with those of their subscriptions that are to be ended still."""
+
         self._is_scheduled = False
         self.is_open = False
         self.published = 0
@@ -158,8 +161,10 @@ class Intake:
         self.undelivered += session.undelivered
         self.dropped += session.dropped
         _log.debug("%s: %s has left: %s", self._core.id, session.name, reason)
-        self._effects.carry_out(self._core.client_leaves(session.client, time.monotonic_ns()))
-        self._effects.flush()
+        left = self._core.subscriptions_of(session.client)
+        if left:
+            self._leaving.setdefault(session.client, {}).update(dict.fromkeys(left))
+            self._schedule()
 
     def add(self, session: ClientSession) -> None:
         """Note that a session has requests that wait."""
@@ -178,11 +183,13 @@ class Intake:
 
     def _turn(self) -> None:
         self._is_scheduled = False
+        if self._leaving:
+            self._end_subscriptions()
         if self._changing:
             self._change()
         goes_on = self._publishing and self.is_open and self._publish()
         self._effects.flush()
-        if goes_on or (self._changing and self.may_change):
+        if goes_on or self._leaving or (self._changing and self.may_change):
             self._schedule()
 
     def _publish(self) -> bool:
@@ -261,6 +268,19 @@ class Intake:
         publication = self._begun[session] = _Publication(request.request, notifications)
         return publication
 
+    def _end_subscriptions(self) -> None:
+        """End subscriptions of clients that are gone: many take long, and others wait."""
+        deadline = time.monotonic() + CHANGES_S
+        while self._leaving and time.monotonic() < deadline:
+            client, left = next(iter(self._leaving.items()))
+            subscription, _ = left.popitem()
+            if not left:
+                del self._leaving[client]
+            if self._core.holder_of(subscription) == client:  # else it has moved away meanwhile
+                self._effects.carry_out(
+                    self._core.client_unsubscribes(client, subscription, time.monotonic_ns())
+                )
+
     def _change(self) -> None:
         """Subscribe and unsubscribe, one request of each client after the other."""
         deadline = time.monotonic() + CHANGES_S
@@ -295,7 +315,11 @@ class Intake:
             reason = f"the subscription {request.id!r} has another number already"
             raise InvalidSubscription(reason, request.id)
         filter_ = parse_filter(request.filter, request.dialect)
-        terms = self._terms(session, request.id, filter_)
+        share = self._share(session, request.id, filter_)
+        if session.client in self._leaving:  # it is back, and goes on with this one
+            self._leaving[session.client].pop(request.id, None)
+            if not self._leaving[session.client]:
+                del self._leaving[session.client]
         effects = self._core.client_subscribes(
             session.client,
             request.id,
@@ -306,20 +330,23 @@ class Intake:
         )
         if request.id not in session.numbers:
             self._recorder.subscribed(session.client, request.id)
-        session.note(request.id, request.number, terms)
+        session.note(request.id, request.number, share)
         self._effects.carry_out(effects)
 
-    def _terms(self, session: ClientSession, subscription: str, filter_: Filter) -> int:
-        """Return how many terms a filter has. Raises InvalidSubscription past a client's share."""
-        terms, limits = terms_of(filter_.tree), self._limits
-        if subscription in session.terms:
-            return terms
-        if len(session.terms) >= limits.subscriptions_per_client:
+    def _share(self, session: ClientSession, subscription: str, filter_: Filter) -> Share:
+        """Return what a filter takes. Raises InvalidSubscription past a client's share."""
+        limits = self._limits
+        share = Share(terms_of(filter_.tree), cost_us(filter_.tree))
+        if subscription in session.shares:
+            return share
+        if len(session.shares) >= limits.subscriptions_per_client:
             most = f"{limits.subscriptions_per_client:,} subscriptions"
-        elif session.terms_total + terms > limits.terms_per_client:
+        elif session.terms + share.terms > limits.terms_per_client:
             most = f"{limits.terms_per_client:,} terms in all its filters"
+        elif session.cost_us + share.cost_us > 1000 * limits.matching_ms_per_client:
+            most = f"{limits.matching_ms_per_client:g} ms of LIKE patterns on longest texts"
         else:
-            return terms
+            return share
         raise InvalidSubscription(f"a client has at most {most} here", subscription)
 
     def _unsubscribe(self, session: ClientSession, request: UnsubscribeRequest) -> None:

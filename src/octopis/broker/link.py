@@ -27,7 +27,7 @@ SYSTEM_BUFFER_BYTES = 256 * 1024
 """What the system may hold of a link, unseen by the link status table, in each direction."""
 
 _SLOW_KINDS = (FrameKind.CHANGES, FrameKind.SNAPSHOT, FrameKind.HOST_STATE)
-_SLICE_S = 0.01
+_SLICE_S = 0.003
 """Reading filters and putting them into the index may take long; others wait so long at most."""
 
 _NOTIFICATIONS_ALONE = {NotificationMessage}

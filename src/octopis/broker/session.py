@@ -5,7 +5,7 @@ import logging
 from collections import deque
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from octopis.broker.connection import WRITE_BYTES, Connection
 from octopis.broker.queue import OutputQueue
@@ -54,6 +54,16 @@ _OBSERVING = (StatusRequest, Ping, Pong, Goodbye)
 _log = logging.getLogger(__name__)
 
 
+class Share(NamedTuple):
+    """What a subscription takes of what its client may have."""
+
+    terms: int
+    cost_us: int
+
+
+_NOTHING = Share(0, 0)
+
+
 class ClientSession:
     """One client, as long as its connection stands. It is the connection's Peer.
 
@@ -77,10 +87,10 @@ class ClientSession:
         self.delivered = 0
         self.dropped = 0
         self.undelivered = 0
-        self.terms: dict[str, int] = {}
-        """How many terms the filters of its subscriptions have, by their ids."""
+        self.shares: dict[str, Share] = {}
+        """What its subscriptions take, by their ids."""
 
-        self.terms_total = 0
+        self.terms = self.cost_us = 0
         self._is_holding = False
         self._broker = broker
         self._intake = broker.intake
@@ -199,20 +209,27 @@ class ClientSession:
         if self.connection.is_closing:
             self.undelivered += 1
             return
+        known = self.numbers
+        numbers = [known[each] for each in subscriptions if each in known]
+        if not numbers:  # they are of an earlier connection of the client, and end soon
+            self.undelivered += 1
+            return
         if self._queue_log is not None:
-            self._queue_log.queued(notification, subscriptions)
-        numbers = list(map(self.numbers.__getitem__, subscriptions))
+            self._queue_log.queued(notification, [each for each in subscriptions if each in known])
         self._fresh.append((FrameKind.DELIVER, encode_delivery(numbers, notification.encoded)))
 
-    def note(self, subscription: str, number: int, terms: int) -> None:
-        """Note a subscription: its number, and how many terms its filter has."""
+    def note(self, subscription: str, number: int, share: Share) -> None:
+        """Note a subscription: its number, and what it takes."""
         self.forget(subscription)
-        self.numbers[subscription], self.terms[subscription] = number, terms
-        self.terms_total += terms
+        self.numbers[subscription], self.shares[subscription] = number, share
+        self.terms += share.terms
+        self.cost_us += share.cost_us
 
     def forget(self, subscription: str) -> int | None:
         """Forget a subscription, and return its number if there is one."""
-        self.terms_total -= self.terms.pop(subscription, 0)
+        share = self.shares.pop(subscription, _NOTHING)
+        self.terms -= share.terms
+        self.cost_us -= share.cost_us
         return self.numbers.pop(subscription, None)
 
     def lost(self, subscription: str) -> None:

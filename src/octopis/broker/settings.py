@@ -116,6 +116,9 @@ class Limits(Struct, frozen=True):
     terms_per_client: Annotated[
         _Size, Meta(description="terms that the filters of a client may have in all")
     ] = 100_000
+    matching_ms_per_client: Annotated[
+        _Time, Meta(description="what the LIKEs of a client's filters may cost on longest texts")
+    ] = 50.0
     clients_per_host: Annotated[
         _Size, Meta(description="clients that may be connected from one address")
     ] = 4_000

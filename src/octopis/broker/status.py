@@ -33,7 +33,7 @@ def status_of(broker: "LiveBroker") -> dict[str, object]:
             "links": sum(link.dropped for link in broker.links.values()),
             "links_cut": sum(link.lost for link in broker.links.values()),
             "clients": intake.dropped + sum(each.dropped for each in sessions),
-            "clients_left": intake.undelivered,
+            "clients_left": intake.undelivered + broker.effects.undelivered,
         },
         "links": {neighbour.short: _link(broker, link) for neighbour, link in broker.links.items()},
         "clients": {session.client: _client(session) for session in sessions},

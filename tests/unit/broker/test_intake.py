@@ -46,8 +46,7 @@ class Home:
         self.changes.append(f"{client} {subscription}")
         return []
 
-    def client_leaves(self, client: str, now_ns: int) -> list[Effect]:
-        assert now_ns
+    def subscriptions_of(self, client: str) -> list[str]:
         self.left.append(client)
         return []
 

@@ -17,10 +17,10 @@ def parse_filter(text: str, dialect: str = "sql") -> Filter:
     """Return the filter that `text` says in `dialect`, or raise InvalidFilter."""
     if not isinstance(text, str):
         raise InvalidFilter(f"a filter is text, not {type(text).__name__}")
-    return _parsed(text, _checked(dialect))
+    parse = _parsed_short if len(text) <= _SHORT else _parsed_long
+    return parse(text, _checked(dialect))
 
 
-@lru_cache(maxsize=16_384)  # a text seen before costs nothing
 def _parsed(text: str, dialect: str) -> Filter:
     if dialect == "padres":
         from octopis.core.filters.padres import parse_padres  # noqa: PLC0415 - loads Lark
@@ -29,6 +29,12 @@ def _parsed(text: str, dialect: str) -> Filter:
     from octopis.core.filters.sql import parse_sql  # noqa: PLC0415 - loads Lark
 
     return parse_sql(text)
+
+
+# A text seen before costs nothing. Long ones are few and large: they must not fill the memory.
+_SHORT = 256
+_parsed_short = lru_cache(maxsize=16_384)(_parsed)
+_parsed_long = lru_cache(maxsize=512)(_parsed)
 
 
 def print_filter(filter_: Filter, dialect: str = "sql") -> str:

@@ -35,8 +35,8 @@ _GROWTH = 2
 _SHRINK = 4
 """A layer is built anew once fewer than one in so many of its members are left."""
 
-_AT_ONCE_MAX = 2_000
-"""Members of a layer that is built at once also where others wait: that takes about 30 ms."""
+_AT_ONCE_MAX = 3_000
+"""Terms of a layer that is built at once also where others wait: that takes about 30 ms."""
 
 _BUILD_EVALUATIONS = 4_000
 """Evaluations of pending filters that cost about as much as building a small layer."""
@@ -280,17 +280,15 @@ class BitsetIndex(Generic[Id, Destination]):
         """Make a layer of `members` and all layers not much larger (of all, if there are none)."""
         joining_all = not members
         joined: list[Layer] = []
-        size = len(members)
+        size, terms = len(members), _terms(members)
         for layer in sorted(self._idle_layers(), key=lambda layer: layer.size):
             if not joining_all and layer.size > _GROWTH * size:
                 break
             joined.append(layer)
             size += layer.size
-        if self._submit is not None and size > _AT_ONCE_MAX:
-            joined += [
-                self._add_layer(members[start : start + _AT_ONCE_MAX])
-                for start in range(0, len(members), _AT_ONCE_MAX)
-            ]
+            terms += layer.terms
+        if self._submit is not None and terms > _AT_ONCE_MAX:
+            joined += map(self._add_layer, _cut(members))
             if self._join is None and len(joined) > 1:
                 self._begin_join(joined)
             return
@@ -328,6 +326,24 @@ class BitsetIndex(Generic[Id, Destination]):
 
     def _left_in(self, layer: Layer) -> list[Member]:
         return [member for member in layer.members if self._members[member.number] is member]
+
+
+def _terms(members: list[Member]) -> int:
+    return sum(terms_of(member.filter.tree) for member in members)
+
+
+def _cut(members: list[Member]) -> Iterator[list[Member]]:
+    """Yield the members in parts, each of which can be built at once."""
+    part: list[Member] = []
+    terms = 0
+    for member in members:
+        part.append(member)
+        terms += terms_of(member.filter.tree)
+        if terms >= _AT_ONCE_MAX:
+            yield part
+            part, terms = [], 0
+    if part:
+        yield part
 
 
 def _weight(filter_: Filter) -> int:

@@ -23,7 +23,7 @@ import numpy as np
 from octopis.core.filters import Filter
 from octopis.core.filters.operands import Attributes
 from octopis.core.filters.terms import PresenceTerm, Term, ValueTerm
-from octopis.core.filters.tree import Node
+from octopis.core.filters.tree import Node, terms_of
 from octopis.core.matching.alternatives import (
     alternatives,
     asks_for_absence,
@@ -74,6 +74,7 @@ class Layer:
 
     def __init__(self, members: Sequence[Member]) -> None:
         self.members = members
+        self.terms = sum(terms_of(member.filter.tree) for member in members)
         self._removed: set[int] = set()
         self._lists: dict[str, list[Listed]] = {}
         self._blocks: dict[str | None, Block] = {}

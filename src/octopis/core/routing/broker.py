@@ -192,6 +192,14 @@ class Broker:
         """Return for each notification the hosts that it goes to, as far as is known here."""
         return self._table.hosts([each.attributes for each in notifications])
 
+    def subscriptions_of(self, client: str) -> list[str]:
+        """Return what a client holds here, oldest first."""
+        return self._clients.subscriptions(client)
+
+    def holder_of(self, subscription: str) -> str | None:
+        """Return the client that holds a subscription here, if one does."""
+        return self._clients.owner(subscription)
+
     def client_leaves(self, client: str, now_ns: int = 0) -> list[Effect]:
         """End all subscriptions of a client."""
         for subscription in self._clients.subscriptions(client):

@@ -26,7 +26,7 @@ from octopis.core.routing.messages import (
 from octopis.core.wire.frames import BodyDecoder, FrameKind, encode, encode_frame
 from octopis.errors import InvalidFilter, ProtocolError
 
-PART_MAX = 64
+PART_MAX = 16
 """So many subscriptions at most are told in one frame: nobody else waits while they are read."""
 
 _TAKEN_MAX = 4 * PART_MAX

@@ -194,6 +194,10 @@ def test_limits_on_the_page_are_those_of_the_code():
         ),
         ("subscriptions of a client", f"{limits.subscriptions_per_client:,}"),
         ("terms of all its filters", f"{limits.terms_per_client:,}"),
+        (
+            "what the LIKEs of all its filters may cost on longest texts",
+            f"{limits.matching_ms_per_client:g} ms",
+        ),
         ("clients of one address", f"{limits.clients_per_host:,}"),
         (
             "time in which a client consumes nothing and others wait for it",
