@@ -5,7 +5,7 @@ import gc
 import resource
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 from msgspec.structs import replace
@@ -168,6 +168,33 @@ def test_who_holds_the_most_is_sent_away_when_all_hold_too_much():
             assert "small" in broker.clients
 
     attack(work, limits=replace(LIMITS, client_bytes=1_000_000))
+
+
+def test_large_frames_come_in_a_few_at_a_time():
+    async def work(broker: LiveBroker) -> None:
+        start = (5_000_000).to_bytes(4, "big") + b"\x22" + bytes(1_500_000)
+        async with AsyncExitStack() as stack:
+            peers = [
+                await stack.enter_async_context(raw_client(broker, f"raw {n}")) for n in range(6)
+            ]
+            for peer in peers:
+                await peer.send(start)
+            await until(lambda: broker.memory.bytes > 4 * 1_500_000)
+            frames = broker.memory.large_frames
+            await until(lambda: len(frames._waiting) == 2)
+            held = broker.memory.bytes
+            waiting = next(iter(frames._waiting)).peer.client
+            late = peers[int(waiting.split()[1])]
+            late._writer.write(bytes(3_000_000))  # nobody reads it now
+            await asyncio.sleep(0.1)
+            assert broker.memory.bytes < held + 1_000_000
+            for peer in peers:
+                if peer is not late:
+                    peer._writer.close()
+            await late.send(bytes(499_999))  # and then its turn comes
+            assert (await late.frames())[-1].kind == FrameKind.GOODBYE  # its zeros make no sense
+
+    attack(work)
 
 
 def test_what_waits_for_slow_subscribers_is_bounded_in_all():

@@ -159,6 +159,7 @@ class Connection(asyncio.Protocol):
         if self.memory is not None and (size > _SMALL_BYTES or self._is_holding):
             self._is_holding = size > _SMALL_BYTES
             self.memory.hold(self, size if self._is_holding else 0)
+            self.memory.large_frames.look(self, size)
 
     def send_away(self, reason: str) -> None:
         """Close the connection: too much is held for it."""
@@ -263,6 +264,9 @@ class Connection(asyncio.Protocol):
     def look_after(self, now: float) -> None:
         """Ask for a sign of life now and then, and close what gives none."""
         if not self._greeted or self.is_closing:
+            return
+        if self.memory is not None and self.memory.large_frames.is_waiting(self):
+            self.wait_anew(now)
             return
         if self._asked_at is not None and self._heard_at >= self._asked_at:
             self._asked_at = None

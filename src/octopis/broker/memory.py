@@ -7,6 +7,51 @@ sent away: never one who holds little.
 
 from typing import Protocol
 
+_LARGE_BYTES = 2**20
+_LARGE_MAX = 4
+"""So many clients at a time may be in the middle of a frame that is longer than that."""
+
+
+class Reader(Protocol):
+    """Whoever reads frames."""
+
+    def pause_reading(self, *, on: bool) -> None:
+        """Read no more for now, or read again."""
+
+
+class LargeFrames:
+    """Lets only a few large frames come in at a time; who else has one waits in its turn."""
+
+    def __init__(self) -> None:
+        self._reading: set[Reader] = set()
+        self._waiting: dict[Reader, None] = {}
+
+    def look(self, reader: Reader, pending: int) -> None:
+        """Note how much of a frame has arrived, and let the reader wait where it has to."""
+        if pending <= _LARGE_BYTES:
+            self.leave(reader)
+        elif reader not in self._reading:
+            if len(self._reading) < _LARGE_MAX:
+                self._reading.add(reader)
+            elif reader not in self._waiting:
+                self._waiting[reader] = None
+                reader.pause_reading(on=True)
+
+    def is_waiting(self, reader: Reader) -> bool:
+        """Tell whether a reader waits: then it cannot give a sign of life."""
+        return reader in self._waiting
+
+    def leave(self, reader: Reader) -> None:
+        """Note that a large frame is whole, or its reader gone: the next one may go on."""
+        self._waiting.pop(reader, None)
+        if reader in self._reading:
+            self._reading.discard(reader)
+            if self._waiting:
+                following = next(iter(self._waiting))
+                del self._waiting[following]
+                self._reading.add(following)
+                following.pause_reading(on=False)
+
 
 class Holder(Protocol):
     """Whoever makes the broker hold something."""
@@ -21,6 +66,7 @@ class Memory:
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._held: dict[Holder, int] = {}
+        self.large_frames = LargeFrames()
         self.bytes = 0
         """How many are held in all."""
 
