@@ -32,6 +32,7 @@ class WaitingChanges:
         self._waiting: OrderedDict[Key, Message] = OrderedDict()
         self._ends: set[Key] = set()
         self._told: set[Key] = set()
+        self._parts = 0  # of snapshots, all but the last: a table is told whatever its length is
         self._numbers = count()
         self.is_past_mark = False
 
@@ -59,6 +60,7 @@ class WaitingChanges:
                 for part in first:
                     self._waiting[key] = part
                     key = next(self._numbers)
+                self._parts += len(first)
         obsolete = int(key in self._waiting)
         self._waiting[key] = message  # in the earlier one's place, if there is one
         self._look()
@@ -80,7 +82,10 @@ class WaitingChanges:
                 break
             size += len(encoded[1])
             taken.append(encoded)
-            messages += not isinstance(message, TableSnapshot) or message.last
+            if isinstance(message, TableSnapshot) and not message.last:
+                self._parts -= 1
+            else:
+                messages += 1
             if key in self._ends:
                 self._ends.discard(key)
                 self._told.discard(key)
@@ -94,6 +99,7 @@ class WaitingChanges:
         self._waiting.clear()
         self._ends.clear()
         self._told.clear()
+        self._parts = 0
         self._look()
 
     def _forget(self, key: Key) -> int:
@@ -103,7 +109,7 @@ class WaitingChanges:
         return 1
 
     def _look(self) -> None:
-        waiting = len(self._waiting)
+        waiting = len(self._waiting) - self._parts
         if not self.is_past_mark and waiting > self._mark:
             self.is_past_mark = True
             self._changed(True)

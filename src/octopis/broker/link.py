@@ -27,6 +27,10 @@ SYSTEM_BUFFER_BYTES = 256 * 1024
 """What the system may hold of a link, unseen by the link status table, in each direction."""
 
 _SLOW_KINDS = (FrameKind.CHANGES, FrameKind.SNAPSHOT, FrameKind.HOST_STATE)
+_INBOX_MARK = 256
+"""Frames of changes that wait to be taken in, beyond which hosts take no more of them."""
+
+_INBOX_MAX = 16 * _INBOX_MARK
 _SLICE_S = 0.003
 """Reading filters and putting them into the index may take long; others wait so long at most."""
 
@@ -73,6 +77,7 @@ class NeighbourLink:
         self._timer: asyncio.TimerHandle | None = None
         self._decoder = LinkDecoder()
         self._inbox: deque[Frame] = deque()
+        self._is_behind = False
         self._goodbye: str | None = None
         self._checks = LinkChecks(broker.core, overlay.scot, neighbour)
 
@@ -126,6 +131,10 @@ class NeighbourLink:
         if connection is not self.connection:
             return
         self.connection = None
+        self._inbox.clear()
+        if self._is_behind:
+            self._is_behind = False
+            self._backpressure.changes_changed(("behind", self), False)
         if self._shaper is not None:
             self._shaper.clear()
         lost = self.queue.clear()
@@ -149,14 +158,21 @@ class NeighbourLink:
     # What comes
 
     def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:
-        """Take in what the neighbour says: changes of tables in slices, as they take long."""
-        if self._inbox or any(frame.kind in _SLOW_KINDS for frame in frames):
-            is_waiting = bool(self._inbox)
-            self._inbox += frames
-            if not is_waiting:
-                self._take_slice(connection)
-        else:
+        """Take in what the neighbour says: changes of tables in slices, as they take long.
+
+        Notifications do not wait for them: whoever has subscribed is served a little later.
+        """
+        slow = [frame for frame in frames if frame.kind in _SLOW_KINDS]
+        if not slow:
             self._take_frames(connection, frames)
+            return
+        if len(slow) < len(frames):
+            quick = [frame for frame in frames if frame.kind not in _SLOW_KINDS]
+            self._take_frames(connection, quick)
+        is_waiting = bool(self._inbox)
+        self._inbox += slow
+        if not is_waiting:
+            self._take_slice(connection)
 
     def _take_slice(self, connection: Connection) -> None:
         """Take in frames for a while, and the others in the next turn of the event loop."""
@@ -174,7 +190,11 @@ class NeighbourLink:
             connection.fail(failure)
         if self._inbox:
             self._loop.call_soon(self._take_slice, connection)
-        connection.pause_reading(on=bool(self._inbox))
+        waiting = len(self._inbox)
+        if (waiting > _INBOX_MARK) != self._is_behind and (waiting > _INBOX_MARK or not waiting):
+            self._is_behind = waiting > _INBOX_MARK
+            self._backpressure.changes_changed(("behind", self), self._is_behind)
+        connection.pause_reading(on=waiting > _INBOX_MAX)
 
     def _take_frames(self, connection: Connection, frames: list[Frame]) -> None:
         messages: list[Message] = []

@@ -35,8 +35,8 @@ _GROWTH = 2
 _SHRINK = 4
 """A layer is built anew once fewer than one in so many of its members are left."""
 
-_AT_ONCE_MAX = 3_000
-"""Terms of a layer that is built at once also where others wait: that takes about 30 ms."""
+_AT_ONCE_MAX = 1_000
+"""Terms of a layer that is built at once also where others wait: that takes about 10 ms."""
 
 _BUILD_EVALUATIONS = 4_000
 """Evaluations of pending filters that cost about as much as building a small layer."""
@@ -244,7 +244,9 @@ class BitsetIndex(Generic[Id, Destination]):
         """Build and join layers where that pays, before they are read for `reads` notifications."""
         if self._join is not None and self._join.result.done():
             self._end_join(self._join)
-        if len(self) * _SHRINK < len(self._members) > _PENDING_MAX:
+        if len(self) * _SHRINK < len(self._members) > _PENDING_MAX and (
+            self._submit is None or len(self) <= _AT_ONCE_MAX
+        ):
             self._add_all_anew()
         self._evaluations += self._pending_weight * reads
         if len(self._pending) > _PENDING_MAX or self._evaluations > _BUILD_EVALUATIONS:
@@ -253,8 +255,11 @@ class BitsetIndex(Generic[Id, Destination]):
             self._pending_weight = self._evaluations = 0
         for layer in self._idle_layers():
             if layer.size * _SHRINK < len(layer.members) and layer in self._layers:
-                self._layers.remove(layer)
-                self._build(self._left_in(layer))
+                if self._submit is None or layer.size <= _AT_ONCE_MAX:
+                    self._layers.remove(layer)
+                    self._build(self._left_in(layer))
+                elif self._join is None:
+                    self._begin_join([layer])
         if len(self._layers) > 1 and reads:
             self._extra_reads += len(self._layers) - 1
             if self._extra_reads * _READ_MEMBERS > len(self):

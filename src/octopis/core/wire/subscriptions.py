@@ -26,10 +26,10 @@ from octopis.core.routing.messages import (
 from octopis.core.wire.frames import BodyDecoder, FrameKind, encode, encode_frame
 from octopis.errors import InvalidFilter, ProtocolError
 
-PART_MAX = 16
+PART_MAX = 4
 """So many subscriptions at most are told in one frame: nobody else waits while they are read."""
 
-_TAKEN_MAX = 4 * PART_MAX
+_TAKEN_MAX = 16 * PART_MAX
 
 
 _Number = Annotated[int, Meta(ge=0, le=2**62)]

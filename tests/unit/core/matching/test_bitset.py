@@ -145,32 +145,32 @@ class Later:
 def test_large_layers_are_joined_meanwhile_and_small_ones_are_read_until_then():
     later = Later()
     index: BitsetIndex[int, str] = BitsetIndex(later.submit)
-    for start in (0, 1_700, 3_400):
-        index.add_many((number, ANY, "link") for number in range(start, start + 1_700))
+    for start in (0, 700, 1_400):
+        index.add_many((number, ANY, "link") for number in range(start, start + 700))
         index.tidy()
-    assert sizes(index) == [1_700, 1_700, 1_700]
+    assert sizes(index) == [700, 700, 700]
     assert len(later.waiting) == 1
     index.remove(7)
     index.add(9_999, ANY, "link")
-    wanted = sorted({*range(5_100), 9_999} - {7})
+    wanted = sorted({*range(2_100), 9_999} - {7})
     assert sorted(index.matches([{"a": 1}])[0]) == wanted
     later.build()
     assert sorted(index.matches([{"a": 1}])[0]) == wanted
-    assert 3_399 in sizes(index)
+    assert 1_399 in sizes(index)
     index.remove(8)
     index.remove(9_999)
-    assert sorted(index.matches([{"a": 1}])[0]) == [0, *range(1, 7), *range(9, 5_100)]
+    assert sorted(index.matches([{"a": 1}])[0]) == [0, *range(1, 7), *range(9, 2_100)]
 
 
 def test_much_that_is_added_at_once_is_cut_so_that_nobody_waits_long():
     later = Later()
     index: BitsetIndex[int, str] = BitsetIndex(later.submit)
-    index.add_many((number, ANY, "link") for number in range(7_000))
+    index.add_many((number, ANY, "link") for number in range(2_500))
     index.tidy()
-    assert sizes(index) == [1_000, 3_000, 3_000]
+    assert sizes(index) == [500, 1_000, 1_000]
     later.build()
     index.tidy()
-    assert sizes(index) == [7_000]
+    assert sizes(index) == [2_500]
 
 
 @settings(max_examples=150, deadline=None)
