@@ -6,6 +6,7 @@ It is put together, started and stopped here. Links and clients' intake tell the
 
 import asyncio
 import logging
+import sys
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +32,7 @@ from octopis.core.routing import Broker
 from octopis.errors import OperationFailed
 
 _TICK_S = 0.5
+_SWITCH_S = 0.0005
 _WINDOW_NS_MIN = 1_000_000
 """Windows are recorded no more often than this, however short they are."""
 
@@ -42,7 +44,11 @@ _log = logging.getLogger(__name__)
 
 @cache
 def _builder() -> ThreadPoolExecutor:
-    """Return who builds large parts of matching indexes, for all brokers of this process."""
+    """Return who builds large parts of matching indexes, for all brokers of this process.
+
+    By default a thread at work keeps others waiting for 5 ms each time: too long for a broker.
+    """
+    sys.setswitchinterval(_SWITCH_S)
     return ThreadPoolExecutor(1, thread_name_prefix="index")
 
 
