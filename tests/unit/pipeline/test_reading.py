@@ -61,7 +61,7 @@ def test_lines_have_the_numbers_of_the_file_however_it_is_cut(spark: SparkSessio
     ]
 
 
-@pytest.mark.parametrize("content", [b"", gzip.compress(b"")])
+@pytest.mark.parametrize("content", [b"", gzip.compress(b"", mtime=0)])
 def test_file_without_a_line_is_named(tmp_path: Path, content: bytes):
     path = tmp_path / ("a.csv.gz" if content else "a.csv")
     path.write_bytes(content)
