@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import secrets
 from collections import deque
 from functools import partial
+from hashlib import blake2b
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,7 +35,7 @@ from octopis.core.wire.control import (
     encode_control,
 )
 from octopis.core.wire.frames import Frame, FrameKind, encode_items
-from octopis.core.wire.greeting import ClientHello, owner_of
+from octopis.core.wire.greeting import ClientHello
 from octopis.core.wire.link import Encoded
 from octopis.core.wire.published import PUBLISH_MAX, Published, count_notifications
 from octopis.errors import InvalidNotification, OctopisError, ProtocolError
@@ -52,6 +54,15 @@ _SMALL_BYTES = 64 * 1024
 
 _OBSERVING = (StatusRequest, Ping, Pong, Goodbye)
 _log = logging.getLogger(__name__)
+
+
+def owner_of(secret: str) -> str:
+    """Return what brokers know a secret by: from it nobody finds the secret.
+
+    Whoever has none gets a new one: nobody can be the same client later.
+    """
+    known_by = secret.encode() or secrets.token_bytes(16)
+    return blake2b(known_by, digest_size=16, person=b"octopis-owner").hexdigest()
 
 
 class Share(NamedTuple):

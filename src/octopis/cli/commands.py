@@ -77,7 +77,7 @@ COMMANDS = {
     ),
     "bench": CommandPlace(
         "octopis.cli.bench:app",
-        "Measure OctopiS on this machine: matching, routing, simulator, broker, pipeline.",
+        "Measure OctopiS on this machine: matching, routing, simulator, broker, attack, pipeline.",
     ),
 }
 

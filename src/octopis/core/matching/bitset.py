@@ -12,11 +12,10 @@ is to replace are read.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Generic
+from typing import Generic, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +47,17 @@ _READ_MEMBERS = 10
 """Members that can be built anew at about the cost of reading one more layer."""
 
 
-Submit = Callable[[Callable[[], Layer]], "Future[Layer]"]
+class Built(Protocol):
+    """A layer that somebody is building, as `concurrent.futures.Future` is."""
+
+    def done(self) -> bool:
+        """Tell whether it is there, or cannot be."""
+
+    def result(self) -> Layer:
+        """Return it, or raise what has gone wrong."""
+
+
+Submit = Callable[[Callable[[], Layer]], Built]
 """Has something done meanwhile, as an Executor's `submit` does."""
 
 
@@ -58,7 +67,7 @@ class _Join:
 
     layers: list[Layer]
     members: list[Member]
-    result: "Future[Layer]"
+    result: Built
 
 
 class BitsetIndex(Generic[Id, Destination]):

@@ -4,9 +4,6 @@ Whoever connects says hello. A broker answers a broker with a hello of its own, 
 welcome, and anybody else with a refusal before it closes the connection.
 """
 
-import secrets
-from hashlib import blake2b
-
 import msgspec
 
 from octopis.core.model import BrokerId
@@ -68,15 +65,6 @@ class Welcome(msgspec.Struct, frozen=True):
 class _Opening(msgspec.Struct):
     magic: str
     version: int
-
-
-def owner_of(secret: str) -> str:
-    """Return what brokers know a secret by: from it nobody finds the secret.
-
-    Whoever has none gets a new one: nobody can be the same client later.
-    """
-    known_by = secret.encode() or secrets.token_bytes(16)
-    return blake2b(known_by, digest_size=16, person=b"octopis-owner").hexdigest()
 
 
 _opening = BodyDecoder[_Opening](_Opening, "the hello")
