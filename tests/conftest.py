@@ -19,7 +19,28 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # For every Spark that tests start, also in commands: what it says is quicker for small frames.
 os.environ["SPARK_CONF_DIR"] = str(Path(__file__).parent / "support" / "spark")
 
+LONG_FIRST = (
+    "integration/test_demo.py",
+    "pipeline/test_evaluate.py",
+    "pipeline/test_cluster.py",
+    "unit/evaluation/test_evaluate.py",
+    "integration/test_overlay_up.py",
+    "integration/test_overlay_in_use.py",
+    "integration/test_live_overload.py",
+    "unit/test_docs.py",
+    "unit/pipeline/test_session.py",
+    "pipeline/test_bench.py",
+)
+"""Files that begin first: one that takes a minute must not be the last, alone on one core."""
+
 SETTINGS = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "3"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let files that take long come first, and all others as they are."""
+    root = Path(__file__).parent
+    places = {root / name: number for number, name in enumerate(LONG_FIRST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 @pytest.fixture
