@@ -16,11 +16,11 @@ newer one, and within a generation the tree is that of one flood; so next hops n
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 from zlib import crc32
 
-from octopis.core.model import BrokerId, ClusterBitVector
+from octopis.core.model import BrokerId
+from octopis.core.routing.hosts import Host, Hosts
 from octopis.core.routing.link_status import LinkStatusTable
 from octopis.core.routing.messages import (
     Flooded,
@@ -30,38 +30,24 @@ from octopis.core.routing.messages import (
     NotificationMessage,
     Reason,
     Refresh,
-    Stored,
     Subscription,
 )
 from octopis.core.routing.outbox import LocalClients, Outbox
-from octopis.core.routing.table import LOCAL, Entry, RoutingTable
+from octopis.core.routing.table import RoutingTable
 
 Way = TypeVar("Way")
 
-_NO_CLUSTERS = ClusterBitVector(0)  # the overlay is used as one graph, without clusters
 _NOTHING_HEARD = (0, 0, crc32(b""))
 
 
-@dataclass(slots=True)
-class _Host:
-    """What a broker knows of a host: how far it has heard, and its subscriptions."""
+def _state(host: Host) -> tuple[int, int, int]:
+    """Return how far a host was heard, with a checksum over what it has.
 
-    name: BrokerId
-    generation: int = 0
-    sequence: int = 0
-    subscriptions: dict[str, Subscription] = field(default_factory=dict)
-
-    @property
-    def heard(self) -> tuple[int, int]:
-        return self.generation, self.sequence
-
-    def state(self) -> tuple[int, int, int]:
-        # A host that was restarted numbers anew, so numbers alone may agree by chance.
-        texts = sorted(
-            f"{s.id}\0{s.epoch}\0{s.owner}\0{s.filter}" for s in self.subscriptions.values()
-        )
-        contents = "\0\0".join(texts).encode(errors="surrogatepass")
-        return self.generation, self.sequence, crc32(contents)
+    A host that was restarted numbers anew, so numbers alone may agree by chance.
+    """
+    texts = sorted(f"{s.id}\0{s.epoch}\0{s.owner}\0{s.filter}" for s in host.subscriptions.values())
+    contents = "\0\0".join(texts).encode(errors="surrogatepass")
+    return *host.heard, crc32(contents)
 
 
 def forwards(*, is_first: bool, is_way_back: bool) -> bool:
@@ -121,12 +107,10 @@ class Flooding:
     ) -> None:
         self._broker = broker
         self._links = links
-        self._table = table
         self._outbox = outbox
-        self._moved_away = moved_away
-        self._own = _Host(broker)
-        self._hosts: dict[BrokerId, _Host] = {broker: self._own}
-        self._holders: dict[str, dict[BrokerId, _Host]] = {}
+        self._release = moved_away
+        self._hosts = Hosts(broker, table, outbox, self.next_hop, self._moved_away)
+        self._own = self._hosts.own
         self._wished: dict[BrokerId, int] = {}  # generations known to be too old somewhere
         self._silent = unheard
         self._awaited: dict[BrokerId, int] = {}
@@ -137,7 +121,7 @@ class Flooding:
     def unheard(self) -> set[BrokerId]:
         """Silent neighbours, and hosts whose flood neighbours spoke of and that has not come."""
         return self._silent | {
-            name for name, least in self._awaited.items() if self._host(name).generation < least
+            name for name, least in self._awaited.items() if self._hosts[name].generation < least
         }
 
     def next_hop(self, host: BrokerId) -> BrokerId | None:
@@ -176,7 +160,7 @@ class Flooding:
 
     def link_up(self, neighbour: BrokerId, now_ns: int) -> None:
         """Tell a neighbour how far this broker has heard of every host."""
-        known = {name: host.state() for name, host in self._hosts.items()}
+        known = {host.name: _state(host) for host in self._hosts}
         self._outbox.send(neighbour, HostVersions(known), Reason.SYNC, now_ns)
         for host, generation in self._wished.items():
             if self.next_hop(host) in (neighbour, None):
@@ -197,10 +181,10 @@ class Flooding:
 
     def knows(self, host: BrokerId, version: tuple[int, int]) -> bool:
         """Tell whether the changes of `host` up to a version have been heard."""
-        return self._host(host).heard >= version
+        return self._hosts[host].heard >= version
 
     def _receive_change(self, sender: BrokerId, change: Flooded, now_ns: int) -> None:
-        host = self._host(change.host)
+        host = self._hosts[change.host]
         if (change.generation, change.sequence) <= host.heard:
             self._outbox.counters.duplicates += 1
         elif change.host == self._broker:
@@ -215,7 +199,7 @@ class Flooding:
             self._apply(host, change, now_ns)
 
     def _receive_state(self, sender: BrokerId, state: HostState, now_ns: int) -> None:
-        host = self._host(state.host)
+        host = self._hosts[state.host]
         if state.generation <= host.generation:
             self._outbox.counters.duplicates += 1
         elif state.host == self._broker:
@@ -226,16 +210,16 @@ class Flooding:
             self.trees.renew(self._bit_of(state.host), sender)
             self._flood(state, Reason.SYNC, now_ns, sender)
             for gone in list(host.subscriptions):
-                self._remove(host, gone, now_ns)
+                self._hosts.remove(host, gone, now_ns)
             for subscription in state.subscriptions:
-                self._add(host, subscription, now_ns)
+                self._hosts.add(host, subscription, now_ns)
 
     def _compare(self, sender: BrokerId, versions: HostVersions, now_ns: int) -> None:
         """Have everything flooded anew that a neighbour has heard less of, or otherwise."""
-        for name, host in list(self._hosts.items()):
-            theirs, ours = versions.known.get(name, _NOTHING_HEARD), host.state()
+        for host in self._hosts:
+            theirs, ours = versions.known.get(host.name, _NOTHING_HEARD), _state(host)
             if theirs[:2] < ours[:2] or (theirs[:2] == ours[:2] and theirs != ours):
-                self._refresh(Refresh(name, host.generation), now_ns)
+                self._refresh(Refresh(host.name, host.generation), now_ns)
         generation, sequence, _ = versions.known.get(self._broker, _NOTHING_HEARD)
         if (generation, sequence) > self._own.heard:
             self._renew(generation, now_ns)
@@ -272,43 +256,15 @@ class Flooding:
         state = HostState(self._broker, *self._own.heard, subscriptions)
         self._flood(state, Reason.SYNC, now_ns)
 
-    def _host(self, name: BrokerId) -> _Host:
-        host = self._hosts.get(name)
-        if host is None:
-            host = self._hosts[name] = _Host(name)
-        return host
-
-    def _apply(self, host: _Host, change: Flooded, now_ns: int) -> None:
+    def _apply(self, host: Host, change: Flooded, now_ns: int) -> None:
         if change.added is not None:
-            self._add(host, change.added, now_ns)
+            self._hosts.add(host, change.added, now_ns)
         if change.removed is not None:
-            self._remove(host, change.removed, now_ns)
+            self._hosts.remove(host, change.removed, now_ns)
 
-    def _add(self, host: _Host, subscription: Subscription, now_ns: int) -> None:
-        host.subscriptions[subscription.id] = subscription
-        self._holders.setdefault(subscription.id, {})[host.name] = host
-        self._choose(subscription.id, now_ns)
-
-    def _remove(self, host: _Host, identity: str, now_ns: int) -> None:
-        if host.subscriptions.pop(identity, None) is not None:
-            del self._holders[identity][host.name]
-            self._choose(identity, now_ns)
-
-    def _choose(self, identity: str, now_ns: int) -> None:
-        """Put the newest news of a subscription into the table."""
-        holders = self._holders[identity]
-        if not holders:
-            del self._holders[identity]
-            self._table.remove(identity)
-            return
-        newest = max(holders.values(), key=lambda h: (h.subscriptions[identity].epoch, h.name))
-        subscription = newest.subscriptions[identity]
-        last_hop = LOCAL if newest is self._own else self.next_hop(newest.name)
-        if self._table.put(Entry(subscription, last_hop, _NO_CLUSTERS, newest.name)):
-            self._outbox.add(Stored(identity, newest.name))
-        if newest is not self._own and self._broker in holders:
-            self._moved_away(identity)
-            self._change(now_ns, removed=identity)
+    def _moved_away(self, identity: str, now_ns: int) -> None:
+        self._release(identity)
+        self._change(now_ns, removed=identity)
 
     def _flood(
         self,
