@@ -30,9 +30,9 @@ from support.evaluations import tiny_sizes
 
 connect, connected = session._connect, []
 
-def noted(remote):
+def noted(remote, settings):
     connected.append(remote)
-    return connect(remote)
+    return connect(remote, settings)
 
 session._connect = noted
 with tiny_sizes():
