@@ -61,7 +61,7 @@ def published_by_p(network: Network) -> list[tuple[int, int, set[int]]]:
         (
             NUMBERS[sent.source],
             NUMBERS[sent.target],
-            {NUMBERS[bid] for bid in network.scot.brokers_in(sent.message.bids)},
+            {NUMBERS[bid] for bid in network.scot.brokers_in(sent.message.targets)},
         )
         for sent in network.sent
         if isinstance(sent.message, NotificationMessage)

@@ -83,7 +83,7 @@ def _identification_ns() -> float:
 
 def _split_us(broker: Broker, bids: int) -> float:
     sender = next(iter(broker.link_status))
-    routed = NotificationMessage(Notification({"price": 1}), bids=bids)
+    routed = NotificationMessage(Notification({"price": 1}), targets=bids)
     seconds = []
     for _ in range(200):
         start = time.perf_counter()

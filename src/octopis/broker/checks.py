@@ -56,7 +56,7 @@ class LinkChecks:
     def _notification(self, message: NotificationMessage) -> None:
         if message.cbv_p & ~self._other_clusters:
             raise ProtocolError(f"{message.cbv_p} names clusters that cannot be pending")
-        if message.bids >> len(self._brokers):
+        if message.targets >> len(self._brokers):
             raise ProtocolError("a notification is for brokers that are not there")
 
     def _exists(self, host: BrokerId) -> None:

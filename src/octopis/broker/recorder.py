@@ -139,7 +139,7 @@ class LinkLog:
             notification = message.notification
             assert isinstance(notification, Published), "only what came over the wire is sent on"
             cbv_p = message.cbv_p.bits(self._clusters) if message.cbv_p else None
-            bids = message.bids.bit_count() if self._is_bid else None
+            bids = message.targets.bit_count() if self._is_bid else None
             sequence = _fitting(notification.sequence)
             return (kind, notification.publisher, sequence, None, cbv_p, bids)
         subscription = None

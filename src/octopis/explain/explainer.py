@@ -57,7 +57,7 @@ def _hop(overlay: InMemoryOverlay, question: Question, number: int, before: int)
         question.scot.link_kind(source, target),
         reason,
         message.cbv_p,
-        question.scot.brokers_in(message.bids),
+        question.scot.brokers_in(message.targets),
         (source, target) in question.overloaded,
         _reached(overlay, number),
     )

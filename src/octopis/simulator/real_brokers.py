@@ -256,7 +256,7 @@ class RealBrokers:
         if isinstance(message, NotificationMessage):
             attributes = message.notification.attributes
             assert isinstance(attributes, FlightAttributes), "brokers pass attributes on untouched"
-            mask = int(message.cbv_p) or message.bids
+            mask = int(message.cbv_p) or message.targets
             send_ns = self._priced.send_ns(mask)
             return Copy(attributes.flight, hops, send_ns, reason, mask, message)
         send_ns = self._costs.send_subscription_ns() * _entries(message)

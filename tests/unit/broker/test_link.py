@@ -120,10 +120,10 @@ def test_what_the_core_must_never_see_is_stopped_here():
             Refresh(LAST, 1),
             NotificationMessage(ONE, ClusterBitVector(1)),
             NotificationMessage(ONE, ClusterBitVector(2)),
-            NotificationMessage(ONE, bids=0b100),
+            NotificationMessage(ONE, targets=0b100),
         ):
             with pytest.raises(ProtocolError):
                 link._checks.check([message])
-        link._checks.check([Unsubscribe("s"), NotificationMessage(ONE, bids=0b11)])
+        link._checks.check([Unsubscribe("s"), NotificationMessage(ONE, targets=0b11)])
 
     with_link(work, algorithm=Algorithm.SNR)

@@ -16,7 +16,9 @@ from octopis.core.routing.messages import Message, NotificationMessage, Subscrip
 from octopis.core.routing.outbox import LocalClients, Outbox
 from octopis.core.routing.sbp import TwoStepBroadcast
 from octopis.core.routing.snr import StaticRouting
+from octopis.core.routing.spreading import Repair, Spreading
 from octopis.core.routing.table import Entry, IndexFactory, RoutingTable
+from octopis.core.routing.tnr import Crossroads, TargetRouting
 from octopis.core.topology import SCOT
 
 
@@ -26,6 +28,7 @@ class Algorithm(Enum):
     SNR = "snr"
     DNR = "dnr"
     BID = "bid"
+    TNR = "tnr"
 
 
 class SubscriptionProtocol(Protocol):
@@ -70,6 +73,27 @@ class NotificationRouting(Protocol):
         """Route notifications of a local publisher (`sender` None) or from a neighbour."""
 
 
+class FaultRepair(Protocol):
+    """What an algorithm does about faults."""
+
+    def compare(self, now_ns: int) -> None:
+        """Compare with neighbours what was heard, so that nothing stays missed."""
+
+    def reroute(self, messages: Sequence[Message], now_ns: int) -> int:
+        """Route what was on the queue of a broken link; say how many notifications could be."""
+
+
+class NoRepair:
+    """The paper's algorithms know nothing of faults."""
+
+    def compare(self, now_ns: int) -> None:
+        """Compare nothing: neighbours do when their link comes up."""
+
+    def reroute(self, messages: Sequence[Message], now_ns: int) -> int:  # noqa: ARG002
+        """Route nothing: what was on the queue is lost."""
+        return 0
+
+
 class Strategy(NamedTuple):
     """What an algorithm is made of, for one broker."""
 
@@ -78,6 +102,7 @@ class Strategy(NamedTuple):
     notifications: NotificationRouting
     batch_max: int
     """How many notifications may be planned before the first of their copies has left."""
+    repair: FaultRepair = NoRepair()
 
 
 def strategy(  # noqa: PLR0913, PLR0917 - one call, in broker.py
@@ -88,6 +113,7 @@ def strategy(  # noqa: PLR0913, PLR0917 - one call, in broker.py
     outbox: Outbox,
     clients: LocalClients,
     index: IndexFactory,
+    life: int,
 ) -> Strategy:
     """Return what `algorithm` is made of, for one broker."""
     unheard = {link for link, status in links.items() if not status.is_up}
@@ -97,6 +123,13 @@ def strategy(  # noqa: PLR0913, PLR0917 - one call, in broker.py
         own_bit = scot.bit(broker)
         identified = IdentifiedRouting(own_bit, table, outbox, clients, flooding.trees)
         return Strategy(table, flooding, identified, sys.maxsize)
+    if algorithm is Algorithm.TNR:
+        table = RoutingTable(lambda entry: scot.bit(entry.host), index)
+        here = Crossroads(broker, scot, links)
+        spreading = Spreading(here, broker, links, table, outbox, clients.lose, unheard, life)
+        routing = TargetRouting(here, table, outbox, clients)
+        repair = Repair(routing, spreading)
+        return Strategy(table, spreading, routing, routing.batch_max, repair)
     table = RoutingTable(_last_hop, index)
     broadcast = TwoStepBroadcast(broker, links, table, outbox, clients.lose, unheard)
     if algorithm is Algorithm.SNR:

@@ -301,18 +301,18 @@ class IdentifiedRouting:
         if sender is None:
             attributes = [message.notification.attributes for message in batch]
             batch = [
-                NotificationMessage(message.notification, bids=sum(hosts))
+                NotificationMessage(message.notification, targets=sum(hosts))
                 for message, hosts in zip(batch, self._table.destinations(attributes), strict=True)
             ]
             arrived: Sequence[NotificationMessage] = batch
         else:
-            arrived = [message for message in batch if message.bids & self._own_bit]
+            arrived = [message for message in batch if message.targets & self._own_bit]
         if arrived:
             attributes = [message.notification.attributes for message in arrived]
             self._clients.deliver(arrived, self._table.local_matches(attributes))
         for message in batch:
-            bids = message.bids & ~self._own_bit
+            bids = message.targets & ~self._own_bit
             self._outbox.counters.lost_without_route += (bids & ~self._trees.known).bit_count()
             for way, part in self._trees.split(bids):
-                copy = NotificationMessage(message.notification, bids=part)
+                copy = NotificationMessage(message.notification, targets=part)
                 self._outbox.send(way, copy, Reason.MATCH, now_ns)

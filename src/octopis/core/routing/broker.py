@@ -7,8 +7,10 @@ What the driver owes a broker:
 - a link delivers what was enqueued on it once and in order, as long as it is up;
 - `messages_left` for every message that leaves an output queue to go over its link, and
   `messages_dropped` for every one that a full queue has lost;
-- `link_down` when a link breaks: what is on its queue or under way is then thrown away by the
-  driver; `link_up` when it is back, at both ends, before anything arrives over it.
+- `link_down` when a link breaks, with what was still on its queue: that is routed anew where the
+  algorithm can, and is lost otherwise, as is what was under way. `link_up` when it is back, at both
+  ends, before anything arrives over it;
+- `compare` now and then, so that nothing stays missed that was under way on a link that broke.
 """
 
 from collections.abc import Sequence
@@ -55,11 +57,13 @@ class Broker:
         window_ms: float = WINDOW_MS,
         links_up: bool = True,
         index: IndexFactory = BitsetIndex,
+        life: int = 0,
     ) -> None:
         """Make a broker with an empty table.
 
         `links_up`: the overlay starts as a whole, with all tables empty, so no link has to be
-        brought up to date. Otherwise every link is down until `link_up`.
+        brought up to date. Otherwise every link is down until `link_up`. `life` differs from start
+        to start of the same broker (32 bits).
         """
         self.id = broker
         self.algorithm = algorithm
@@ -78,13 +82,15 @@ class Broker:
         )
         self._outbox = Outbox(self.link_status)
         self._clients = LocalClients(self._outbox)
-        self._table, self._subscriptions, self._notifications, self.batch_max = strategy(
-            algorithm, broker, scot, self.link_status, self._outbox, self._clients, index
+        made = strategy(
+            algorithm, broker, scot, self.link_status, self._outbox, self._clients, index, life
         )
+        self._table, self._subscriptions, self._notifications, self.batch_max, self._repair = made
         self.changes = 0
         """How often own clients have changed their subscriptions."""
 
         self._marks: dict[BrokerId, int] = {}
+        self._unknown_marks: dict[BrokerId, tuple[Mark, BrokerId]] = {}
 
     @property
     def table(self) -> RoutingTable:
@@ -121,8 +127,9 @@ class Broker:
         `batch_max` is the same for publications: what is planned by the length of queues must
         have a chance to leave them.
         """
-        if any(isinstance(message, NotificationMessage) and message.cbv_p for message in messages):
-            return self.batch_max
+        for message in messages:
+            if isinstance(message, NotificationMessage) and (message.cbv_p or message.targets):
+                return self.batch_max
         return len(messages)
 
     def client_subscribes(  # noqa: PLR0913 - who asks for what, and when
@@ -219,6 +226,8 @@ class Broker:
                         self._pass_on(link, message, now_ns)
                     else:
                         self._subscriptions.receive(link, message, now_ns)
+                        if self._unknown_marks:
+                            self._look_at_marks()
         return self._outbox.take()
 
     def mark(self, number: int, now_ns: int = 0) -> list[Effect]:
@@ -242,9 +251,18 @@ class Broker:
             self._subscriptions.link_up(link, now_ns)
         return self._outbox.take()
 
-    def link_down(self, link: BrokerId) -> None:
-        """Stop using a link; its queue is gone."""
+    def link_down(
+        self, link: BrokerId, unsent: Sequence[Message] = (), now_ns: int = 0
+    ) -> list[Effect]:
+        """Stop using a link; `unsent` was on its queue, and goes another way where it can."""
         self.link_status[link].go_down()
+        self.counters.rerouted += self._repair.reroute(unsent, now_ns)
+        return self._outbox.take()
+
+    def compare(self, now_ns: int = 0) -> list[Effect]:
+        """Compare with neighbours what was heard of hosts, where that changed since."""
+        self._repair.compare(now_ns)
+        return self._outbox.take()
 
     def _pass_on(self, link: BrokerId, mark: Mark, now_ns: int) -> None:
         """Let a mark go where changes of its host go, when it comes for the first time."""
@@ -253,6 +271,15 @@ class Broker:
             self._send_mark(mark, link, now_ns)
             is_known = self._subscriptions.knows(mark.host, mark.version)
             self._outbox.add(Marked(mark.host, mark.number, link, is_known))
+            if not is_known:  # it has overtaken what stands before it
+                self._unknown_marks[mark.host] = mark, link
+
+    def _look_at_marks(self) -> None:
+        """Say of marks that came too early when all that stands before them has come."""
+        for host, (mark, link) in list(self._unknown_marks.items()):
+            if self._subscriptions.knows(host, mark.version):
+                del self._unknown_marks[host]
+                self._outbox.add(Marked(host, mark.number, link, is_known=True))
 
     def _send_mark(self, mark: Mark, sender: BrokerId | None, now_ns: int) -> None:
         for way in self._subscriptions.ways(mark.host, sender):

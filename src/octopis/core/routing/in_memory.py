@@ -60,6 +60,7 @@ class InMemoryOverlay:
         self.down: set[Direction] = set()
         self.sent: list[Sent] = []
         self.delivered: list[Delivered] = []
+        self._lives = 0
 
     def subscribe(
         self,
@@ -122,12 +123,20 @@ class InMemoryOverlay:
                 self.step(*choose(list(self.queues)))
         raise AssertionError("messages keep travelling: there is a loop")
 
-    def cut(self, one: BrokerId, other: BrokerId) -> None:
-        """Break a link in both directions; what is on its way is gone."""
-        for direction in ((one, other), (other, one)):
-            self.queues.pop(direction, None)
-            self.down.add(direction)
-            self.brokers[direction[0]].link_down(direction[1])
+    def cut(self, one: BrokerId, other: BrokerId, *, unsent: bool = False) -> None:
+        """Break a link in both directions; what is on its way is gone, or `unsent`."""
+        directions = (one, other), (other, one)
+        self.down.update(directions)
+        queues = [self.queues.pop(direction, deque()) for direction in directions]
+        for (source, target), queue in zip(directions, queues, strict=True):
+            left = [self.sent[number].message for number in queue] if unsent else []
+            effects = self.brokers[source].link_down(target, left)
+            self.carry_out(source, effects, queue[0] if queue else None)
+
+    def compare(self) -> None:
+        """Let every broker compare with its neighbours what it has heard."""
+        for broker in self.scot.brokers:
+            self.carry_out(broker, self.brokers[broker].compare())
 
     def restore(self, one: BrokerId, other: BrokerId) -> None:
         """Bring a link back."""
@@ -140,8 +149,9 @@ class InMemoryOverlay:
         for neighbour in self.scot.neighbours(broker):
             if (broker, neighbour) not in self.down:
                 self.cut(broker, neighbour)
+        self._lives += 1
         self.brokers[broker] = self._make(
-            broker, self.scot, self.algorithm, links_up=False, **self._options
+            broker, self.scot, self.algorithm, links_up=False, life=self._lives, **self._options
         )
 
     def links_used(self, kind: type | None = None) -> Counter[Direction]:

@@ -21,6 +21,12 @@ class Reason(Enum):
     CASE_I = "I"
     CASE_II = "II"
     CASE_III = "III"
+    TARGET = "target"
+    LATE = "late"
+    EARLY = "early"
+    AROUND_OVERLOAD = "around overload"
+    AROUND_FAULT = "around fault"
+    WAITS = "waits"
 
     __hash__ = object.__hash__  # members are single; Enum's own hash is slow
 
@@ -38,6 +44,12 @@ _WORDS = {
     Reason.CASE_I: "case I: the free iCOL with the shortest queue takes the pending clusters along",
     Reason.CASE_II: "case II: no target iCOL is free, so the least loaded aCOL takes them along",
     Reason.CASE_III: "case III: nothing is free, so the least loaded iCOL takes the others along",
+    Reason.TARGET: "targets lie behind it in the tree",
+    Reason.LATE: "its other end is a target: it crosses late",
+    Reason.EARLY: "a whole branch wants this one cluster: it crosses early",
+    Reason.AROUND_OVERLOAD: "around an overloaded link: this cluster has not been tried here",
+    Reason.AROUND_FAULT: "around a dead broker or a cut link: this cluster has not been tried here",
+    Reason.WAITS: "nothing is open: it waits on its own way",
 }
 
 
@@ -85,14 +97,16 @@ class TableSnapshot(msgspec.Struct, frozen=True):
 class NotificationMessage(msgspec.Struct, frozen=True, gc=False):
     """A notification on its way.
 
-    `cbv_p` names the clusters that this copy still has to reach (dynamic routing); `bids` the
-    brokers (identification-based routing): bit i is the broker at place i of the overlay. Mostly
-    both are empty.
+    `cbv_p` names the clusters that this copy still has to reach (dynamic routing); `targets` the
+    brokers (identification-based and target routing): bit i is the broker at place i of the
+    overlay. `tried` are the clusters, as bits, from which it was sent around in this region
+    (target routing). What an algorithm does not use is empty.
     """
 
     notification: Notification
     cbv_p: ClusterBitVector = NO_CLUSTERS
-    bids: int = 0
+    targets: int = 0
+    tried: int = 0
 
 
 class Flooded(msgspec.Struct, frozen=True):
@@ -134,6 +148,47 @@ class Refresh(msgspec.Struct, frozen=True):
     generation: int
 
 
+class HostChange(msgspec.Struct, frozen=True):
+    """What a host's clients have changed (target routing), from `after` to `sequence`.
+
+    Only the host writes it and numbers it, so whoever is at `after` or between comes to `sequence`
+    by it. `generation` rises when the host has lost what it had. It spreads like a notification,
+    to `targets`; a copy for one who has missed it has none.
+    """
+
+    host: BrokerId
+    generation: int
+    after: int
+    sequence: int
+    added: tuple[Subscription, ...] = ()
+    removed: tuple[str, ...] = ()
+    targets: int = 0
+    tried: int = 0
+
+
+class HostTable(msgspec.Struct, frozen=True):
+    """All that a host has at a version, for a neighbour that has missed more than can be told.
+
+    A large one comes in parts, one after the other; only with the `last` it is whole.
+    """
+
+    host: BrokerId
+    generation: int
+    sequence: int
+    subscriptions: tuple[Subscription, ...]
+    last: bool = True
+
+
+class HeardVersions(msgspec.Struct, frozen=True):
+    """How far the sender has heard of hosts: of all when a link has come up, else of those named.
+
+    `is_complete`: the sender knows of nothing that it lacks.
+    """
+
+    known: dict[BrokerId, tuple[int, int]]
+    is_complete: bool = True
+
+
 class Mark(msgspec.Struct, frozen=True):
     """Stands behind all that the clients of `host` have changed before, wherever that goes.
 
@@ -146,8 +201,8 @@ class Mark(msgspec.Struct, frozen=True):
     version: tuple[int, int] = (0, 0)
 
 
-SubscriptionMessage = Subscribe | Unsubscribe | Flooded
-SyncMessage = TableSnapshot | HostState | HostVersions | Refresh | Mark
+SubscriptionMessage = Subscribe | Unsubscribe | Flooded | HostChange
+SyncMessage = TableSnapshot | HostState | HostVersions | Refresh | HostTable | HeardVersions | Mark
 Message = SubscriptionMessage | SyncMessage | NotificationMessage
 
 

@@ -27,6 +27,7 @@ class Counters:
     deliveries: int = 0
     lost_on_down_links: int = 0
     lost_without_route: int = 0
+    rerouted: int = 0
     cases: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -34,9 +35,9 @@ class Counters:
         """How many copies could not be sent, as the way to where they were for is not there."""
         return self.lost_on_down_links + self.lost_without_route
 
-    def count_case(self, name: str) -> None:
-        """Count a case of dynamic routing."""
-        self.cases[name] = self.cases.get(name, 0) + 1
+    def count_case(self, name: str, count: int = 1) -> None:
+        """Count a case of dynamic routing, or copies of target routing by their reason."""
+        self.cases[name] = self.cases.get(name, 0) + count
 
 
 class Outbox:

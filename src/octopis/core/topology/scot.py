@@ -169,6 +169,40 @@ class SCOT:
         across = int(source.cluster != target.cluster)
         return self.acyclic.distance(source.region, target.region) + across
 
+    @cached_property
+    def region_masks(self) -> dict[str, int]:
+        """The brokers of each region, as bits."""
+        width = len(self.clusters)
+        return {
+            region: ((1 << width) - 1) << place * width for place, region in enumerate(self.regions)
+        }
+
+    @cached_property
+    def cluster_masks(self) -> tuple[int, ...]:
+        """The brokers of each cluster, as bits."""
+        width = len(self.clusters)
+        first = ((1 << len(self.brokers)) - 1) // ((1 << width) - 1)
+        return tuple(first << cluster for cluster in self.clusters)
+
+    @cached_property
+    def branch_masks(self) -> dict[tuple[str, str], int]:
+        """For each region and neighbouring region the brokers on the far side, as bits."""
+        everybody = (1 << len(self.brokers)) - 1
+        root = self.regions[0]
+        order, parent = [root], {root: root}
+        for region in order:
+            for other in self.acyclic.neighbours(region):
+                if other != parent[region]:
+                    parent[other] = region
+                    order.append(other)
+        below = dict(self.region_masks)
+        found: dict[tuple[str, str], int] = {}
+        for region in reversed(order[1:]):
+            below[parent[region]] |= below[region]
+            found[parent[region], region] = below[region]
+            found[region, parent[region]] = everybody & ~below[region]
+        return found
+
     @property
     def diameter(self) -> int:
         """The diameter of the acyclic factor: the longest path within a cluster."""

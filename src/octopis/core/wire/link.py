@@ -34,13 +34,13 @@ from octopis.errors import ProtocolError
 
 class _WithTargets(msgspec.Struct, frozen=True, array_like=True):
     cbv_p: bytes
-    bids: bytes
+    targets: bytes
     notification: PublishedBody
 
 
 class _WithTargetsRaw(msgspec.Struct, frozen=True, array_like=True):
     cbv_p: bytes
-    bids: bytes
+    targets: bytes
     notification: Raw
 
 
@@ -55,9 +55,9 @@ def encode_notification(routed: NotificationMessage) -> tuple[FrameKind, bytes]:
     """Return a notification as an item of its kind of frame: with a header, or without."""
     notification = routed.notification
     assert isinstance(notification, Published), "only what came over the wire is sent on"
-    if not routed.cbv_p and not routed.bids:
+    if not routed.cbv_p and not routed.targets:
         return FrameKind.NOTIFICATIONS, notification.encoded
-    header = encode(encode_bits(routed.cbv_p)) + encode(encode_bits(routed.bids))
+    header = encode(encode_bits(routed.cbv_p)) + encode(encode_bits(routed.targets))
     return FrameKind.NOTIFICATIONS_WITH_TARGETS, _ARRAY_OF_3 + header + notification.encoded
 
 
@@ -72,7 +72,7 @@ def decode_with_targets(body: bytes | memoryview) -> list[NotificationMessage]:
         NotificationMessage(
             make_published(each.notification, bytes(raw.notification)),
             ClusterBitVector(decode_bits(each.cbv_p)),
-            decode_bits(each.bids),
+            decode_bits(each.targets),
         )
         for each, raw in zip(
             _with_targets.decode(body), _with_targets_raw.decode(body), strict=True

@@ -9,7 +9,7 @@ from support.overlays import B0, CHAIN
 
 
 def test_names_are_those_of_the_command_line():
-    assert [algorithm.value for algorithm in Algorithm] == ["snr", "dnr", "bid"]
+    assert [algorithm.value for algorithm in Algorithm] == ["snr", "dnr", "bid", "tnr"]
     assert Algorithm("dnr") is Algorithm.DNR
 
 

@@ -5,7 +5,7 @@ from support.overlays import ONE
 
 def test_plain_notification_carries_no_clusters_and_no_brokers():
     assert not NotificationMessage(ONE).cbv_p
-    assert NotificationMessage(ONE).bids == 0
+    assert NotificationMessage(ONE).targets == 0
 
 
 def test_copy_shares_the_payload():

@@ -87,7 +87,7 @@ def test_ordinary_notification_is_the_publishers_bytes_and_nothing_else():
     [
         NotificationMessage(ONE, ClusterBitVector(6)),
         NotificationMessage(ONE, ClusterBitVector(1 << 80)),
-        NotificationMessage(ONE, bids=1 << 74 | 1),
+        NotificationMessage(ONE, targets=1 << 74 | 1),
     ],
 )
 def test_header_stands_before_the_same_bytes(routed: NotificationMessage):
