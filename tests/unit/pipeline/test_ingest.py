@@ -38,8 +38,8 @@ def test_rows_that_get_lost_on_the_way_are_noticed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     write_lines(tmp_path / "a.csv", HEADER, *csv_rows(symbols=1, days=3))
-    honest = room.q.judged
-    monkeypatch.setattr(room.q, "judged", lambda rows: honest(rows.where("date <> '2023-01-03'")))
+    honest, kept = room.q.spread, "date is null or date <> '2023-01-03'"
+    monkeypatch.setattr(room.q, "spread", lambda rows: honest(rows.where(kept)))
     with pytest.raises(OperationFailed, match="3 rows were read, but 2 accepted and 0 set aside"):
         ingest(spark, [tmp_path / "a.csv"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
