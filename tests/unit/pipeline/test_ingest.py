@@ -28,6 +28,12 @@ def test_what_is_accepted_and_set_aside_adds_up(spark: SparkSession, tmp_path: P
     found = {(Path(row["file"]).name, row["line"], row["reason"]) for row in aside.collect()}
     assert ("a.csv", 14, "open is negative") in found
     assert ("b.csv", 3, f"repeats {tmp_path / 'a.csv'}, line 3") in found
+    assert {row["text"] for row in aside.collect()} == {*broken, *rows[:2]}
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "ingest.json",
+        "quarantine.parquet",
+        "quotes.parquet",
+    ]
     written = msgspec.json.decode(
         (tmp_path / "out" / "ingest.json").read_bytes(), type=IngestReport
     )

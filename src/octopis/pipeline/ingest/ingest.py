@@ -20,11 +20,15 @@ from octopis.pipeline.ingest.quote_files import find_files
 from octopis.pipeline.ingest.quotes import ACCEPTED, ASIDE, COUNTS, QUOTE_PARTS, synthetic_quotes
 from octopis.pipeline.ingest.reading import first_lines, is_padres, read_rows
 from octopis.pipeline.schemas import QUARANTINE, QUOTES
+from octopis.pipeline.spark.settings import JAVA_OPTIONS
 from octopis.pipeline.spark.writing import write_by_executors
 
 QUOTES_TABLE = "quotes.parquet"
 QUARANTINE_TABLE = "quarantine.parquet"
 REPORT = "ingest.json"
+
+SPARK_SETTINGS = {JAVA_OPTIONS: "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
+"""Python does the work: what Java would spend on optimising its own part is never earned back."""
 
 _SUCCESS = "_SUCCESS"
 _ASIDE, _COUNTS = "aside.parquet", "counts.parquet"

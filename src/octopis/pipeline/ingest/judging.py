@@ -35,7 +35,7 @@ JUDGED = pa.schema(
         ("volume", pa.int64()),
     ]
 )
-"""Sound rows have no `reason` and no text, the others no symbol and no date."""
+"""Sound rows have no `reason`, the others no symbol and no date."""
 
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _SHORT_VOLUME = r"^\d{1,18}$"
@@ -92,7 +92,7 @@ def _judged(batch: pa.RecordBatch) -> pa.RecordBatch:
     sound = pc.is_null(reason)
     columns = [
         *(batch.column(name) for name in WHERE),
-        pc.if_else(sound, None, pc.utf8_slice_codeunits(text, 0, _TEXT_KEPT)),
+        pc.utf8_slice_codeunits(text, 0, _TEXT_KEPT),  # of sound rows too: they may repeat others
         reason,
         pc.if_else(sound, raw["symbol"], None),
         pc.if_else(sound, days, None),
