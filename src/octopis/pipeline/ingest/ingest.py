@@ -21,7 +21,7 @@ from octopis.pipeline.ingest.quotes import ACCEPTED, ASIDE, COUNTS, QUOTE_PARTS,
 from octopis.pipeline.ingest.reading import first_lines, is_padres, read_rows
 from octopis.pipeline.schemas import QUARANTINE, QUOTES
 from octopis.pipeline.spark.settings import JAVA_OPTIONS
-from octopis.pipeline.spark.writing import write_by_executors
+from octopis.pipeline.spark.writing import CODEC, write_by_executors
 
 QUOTES_TABLE = "quotes.parquet"
 QUARANTINE_TABLE = "quarantine.parquet"
@@ -57,7 +57,8 @@ def ingest(spark: SparkSession, paths: list[Path], out: Path) -> IngestReport:
             folder / _ASIDE: ASIDE,
             folder / _COUNTS: COUNTS,
         }
-        write_by_executors(q.spread(rows.frame), parts, q.settled)
+        codec = spark.conf.get(CODEC) or "zstd"
+        write_by_executors(q.spread(rows.frame), parts, q.settled, codec)
         (folder / QUOTES_TABLE / _SUCCESS).touch()
         tally = Tally(pq.read_table(folder / _COUNTS).to_pylist(), files.names, headers)
         read = rows.count() - len(headers)

@@ -14,11 +14,16 @@ from pyspark.sql import DataFrame
 
 Batches = Iterator[pa.RecordBatch]
 
+CODEC = "spark.sql.parquet.compression.codec"
+_OTHER_NAMES = {"uncompressed": "none", "lz4_raw": "lz4"}
+"""Of codecs, where Arrow has other ones than Spark."""
+
 
 def write_by_executors(
     inputs: DataFrame,
     tables: Mapping[Path, pa.Schema],
     make: Callable[[Batches], Iterator[tuple[pa.RecordBatch, ...]]],
+    codec: str = "zstd",
 ) -> list[int]:
     """Write what `make` gives for each partition of `inputs`; return the rows of each table.
 
@@ -27,6 +32,7 @@ def write_by_executors(
     """
     for folder in tables:
         folder.mkdir()
+    compression = _OTHER_NAMES.get(codec, codec)
 
     def act(batches: Batches) -> Batches:
         context = TaskContext.get()
@@ -35,7 +41,9 @@ def write_by_executors(
         rows = [0] * len(tables)
         with ExitStack() as stack:
             writers = [
-                stack.enter_context(pq.ParquetWriter(folder / name, schema, compression="zstd"))
+                stack.enter_context(
+                    pq.ParquetWriter(folder / name, schema, compression=compression)
+                )
                 for folder, schema in tables.items()
             ]
             for parts in make(batches):
