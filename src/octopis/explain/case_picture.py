@@ -14,6 +14,7 @@ from matplotlib.patches import Ellipse, Rectangle
 from octopis.core.routing.algorithms import Algorithm
 from octopis.core.routing.dnr import CASES
 from octopis.explain.arrows import (
+    CARRIES_CBV_P,
     arrow_handles,
     paint_copy,
     paint_label,
@@ -60,7 +61,7 @@ def paint_cases() -> Figure:
         _paint_words(axes, words, top - _ROW_HEIGHT / 2)
         _paint_sketch(axes, explain(question_for(case), Algorithm.DNR), top - _ROW_HEIGHT / 2)
     axes.legend(
-        handles=arrow_handles(carrying=True, overloaded=True),
+        handles=arrow_handles(overloaded=True, special=CARRIES_CBV_P),
         loc="center",
         bbox_to_anchor=(_WIDTH / 2, -height + _MARGIN_BOTTOM / 2),
         bbox_transform=axes.transData,
