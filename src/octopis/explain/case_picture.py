@@ -93,7 +93,7 @@ def _paint_sketch(axes: Axes, explanation: RouteExplanation, y: float) -> None:
         BELOW: straight_path((x, y - gap), (x, y - _ICOL_LENGTH)),
         BESIDE: straight_path((x + gap, y), (x + _ACOL_LENGTH, y)),
     }
-    for _, target in explanation.question.overloaded:
+    for _, target in sorted(explanation.question.overloaded):
         paint_overloaded(axes, paths[target])
     for hop in explanation.hops:
         if hop.after is None:
