@@ -117,6 +117,10 @@ class TargetedDecoder:
             found.append(NotificationMessage(notification, NO_CLUSTERS, targets, tried))
         return found
 
+    def decode_items(self, items: list[bytes]) -> list[NotificationMessage]:
+        """Return notifications that were encoded here, one by one."""
+        return self.decode(b"\xdd" + len(items).to_bytes(4, "big") + b"".join(items))
+
     def _read_header(self, head: int | bytes, where: bytes) -> tuple[int, int]:
         """Return targets and tried clusters, or raise ProtocolError where they cannot be."""
         bits = head if isinstance(head, int) else int.from_bytes(head, "little")
