@@ -42,7 +42,6 @@ from octopis.core.routing.outbox import LocalClients, Outbox
 from octopis.core.routing.table import RoutingTable
 from octopis.core.topology import SCOT
 
-
 _SETS_MAX = 4096
 """Sets of targets of a region whose ways are kept."""
 
