@@ -24,8 +24,8 @@ bits of all clusters. Without it, a copy that went around an overloaded link and
 dead brokers could not go back to where it has only to wait.
 
 Copies of one notification have disjoint targets, so nobody is served twice. With every hop falls
-the tree distance to a target; or, over an iCOL, the clusters that are not tried, or those not known
-to be of no use, or else the crossings that are left: no loops, without ids.
+the tree distance to a target; or, over an iCOL, the clusters that are left to try, or those not
+known to be of no use, or else the crossings that are left: no loops, without ids.
 """
 
 import sys
