@@ -60,6 +60,7 @@ class Pair:
         """Compare both answers and return how many cases that were."""
         assert len(self.fast) == len(self.oracle)
         assert self.fast.destinations(batch) == self.oracle.destinations(batch)
+        assert self.fast.reached(batch) == self.oracle.reached(batch)
         found = self.fast.matches(batch)
         assert list(map(sorted, found)) == list(map(sorted, self.oracle.matches(batch)))
         return len(batch)

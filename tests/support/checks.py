@@ -15,8 +15,11 @@ from support.scenarios import Scenario, deliveries, routes
 def check_all(scenario: Scenario, network: Network) -> None:
     """Check whatever must hold under the network's algorithm."""
     check_tables(scenario, network)
-    check_subscription_cost(scenario, network)
     check_deliveries(scenario, network)
+    if network.algorithm is Algorithm.TNR:
+        check_targets_are_divided(network)
+        return
+    check_subscription_cost(scenario, network)
     if network.algorithm is Algorithm.BID:
         check_next_hops_lead_to_hosts(scenario, network)
         return
@@ -53,6 +56,24 @@ def check_deliveries(scenario: Scenario, network: Network) -> None:
     assert deliveries(network) == scenario.wanted_deliveries()
     for broker in network.brokers.values():
         assert broker.counters.lost_on_down_links == broker.counters.lost_without_route == 0
+
+
+def check_targets_are_divided(network: Network) -> None:
+    """TNR: what comes to a broker leaves it with each of its targets once, but the broker's own."""
+    own = network.scot.bit
+    for step in network.steps:
+        left: Counter[bytes] = Counter()
+        for effect in step.effects:
+            for copy in effect.messages if isinstance(effect, Enqueue) else ():
+                if isinstance(copy, NotificationMessage):
+                    assert copy.targets
+                    left[copy.notification.payload] += copy.targets
+        if step.sender is not None:
+            came: Counter[bytes] = Counter()
+            for message in step.messages:
+                if isinstance(message, NotificationMessage):
+                    came[message.notification.payload] += message.targets & ~own(step.broker)
+            assert left == +came
 
 
 def check_trees_are_shortest(scenario: Scenario, network: Network) -> None:

@@ -138,8 +138,9 @@ def play(
     for publication in scenario.publications:
         network.publish(publication.broker, publication.notification)
         step_at_random(network, random, batch_max)
-    # A copy goes to a broker once under SNR and DNR, and once for each host under BID.
-    hosts = max(1, len(scenario.subscribers)) if algorithm is Algorithm.BID else 1
+    # A copy goes to a broker once under SNR and DNR, and once for each host under BID and TNR; in a
+    # region it may try all clusters under TNR.
+    hosts = max(1, len(scenario.subscribers)) if algorithm in (Algorithm.BID, Algorithm.TNR) else 1
     copies = len(scenario.publications) * len(scenario.scot.brokers) * hosts
     network.settle(random, copies + 1, batch_max)
     return network

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from statistics import median
 
 import numpy as np
@@ -14,17 +15,26 @@ from octopis.core.routing import (
     Broker,
     Effect,
     Enqueue,
+    LinkStatus,
     NotificationMessage,
     Subscribe,
     Subscription,
 )
-from octopis.core.topology import SCOT, from_catalogue
+from octopis.core.routing.messages import HostChange
+from octopis.core.routing.tnr import Crossroads, plan
+from octopis.core.topology import SCOT, LinkKind, from_catalogue
 from octopis.scenario.stock import StockWorkload
 
 BATCH = 64
 BATCHES = 60
+ROUNDS = 3
+"""How often all rows are measured, one after the other: what is compared, runs side by side."""
+
 WHO = BrokerId("viii", 0)
 """The middle of S_e: an inner broker with four aCOLs and four iCOLs."""
+
+_JAM = 1_000_000
+"""Messages on the queue of an overloaded link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +47,114 @@ class Rate:
     ims_per_notification: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What is measured: a broker, what comes to it in batches (from `sender`), and jammed links."""
+
+    broker: Broker
+    role: str
+    batches: list[list[NotificationMessage]]
+    sender: BrokerId | None
+    jammed: Sequence[BrokerId] = ()
+
+
 def run(subscriptions: int, seed: int) -> Iterator[Rate]:
     """Yield the rates of all algorithms, at the publisher's host and on the way."""
     workload = StockWorkload(seed)
     scot = from_catalogue("paper").scot
     filters = workload.filters(subscriptions)
-    hosts = np.random.default_rng(seed).integers(0, len(scot.brokers), subscriptions).tolist()
-    quotes = [Notification(attributes) for attributes in workload.notifications(BATCH * BATCHES)]
-    batches = [quotes[start : start + BATCH] for start in range(0, len(quotes), BATCH)]
+    places = np.random.default_rng(seed).integers(0, len(scot.brokers), subscriptions).tolist()
+    placed = [
+        (Subscription(f"s{number}", filter_), scot.brokers[place])
+        for number, (filter_, place) in enumerate(zip(filters, places, strict=True))
+    ]
+    quotes = [Notification(each) for each in workload.notifications(BATCH * BATCHES)]
+    published = _in_batches([NotificationMessage(quote) for quote in quotes])
+    before = scot.primary_neighbours(WHO)[0]
+    icols = scot.secondary_neighbours(WHO)
+    rows = []
     for algorithm in (Algorithm.SNR, Algorithm.DNR):
-        # All of a batch is on its queues before any of it leaves: a threshold above that.
-        broker = Broker(WHO, scot, algorithm, congestion_threshold=10 * BATCH)
-        for number, (filter_, host) in enumerate(zip(filters, hosts, strict=True)):
-            tell(broker, scot, Subscription(f"s{number}", filter_), scot.brokers[host])
-        yield _measure(broker, batches, "publisher's host", None)
-        yield _measure(broker, batches, "on the way", scot.primary_neighbours(WHO)[0])
-        if algorithm is Algorithm.DNR:
-            for icol in scot.secondary_neighbours(WHO)[:2]:
-                broker.link_status[icol].queue_length = 1_000_000
-            yield _measure(broker, batches, "publisher's host, 2 of 4 iCOLs overloaded", None)
+        broker = _broker(scot, algorithm)
+        for subscription, host in placed:
+            tell(broker, scot, subscription, host)
+        rows += [
+            _Row(broker, "publisher's host", published, None),
+            _Row(broker, "on the way", published, before),
+        ]
+    rows.append(
+        _Row(broker, "publisher's host, 2 of 4 iCOLs overloaded", published, None, icols[:2])
+    )
+    rows += [row for row in _target_rows(scot, placed, published) if row.batches]
+    seconds: list[list[float]] = [[] for _ in rows]
+    ims = [0] * len(rows)
+    windows = count()
+    for _ in range(ROUNDS):
+        for number, row in enumerate(rows):
+            ims[number] += _measure(row, windows, seconds[number])
+    for row, made, measured in zip(rows, ims, seconds, strict=True):
+        routed = ROUNDS * sum(map(len, row.batches))
+        yield Rate(row.broker.algorithm.value, row.role, 1 / median(measured), made / routed)
+
+
+def _target_rows(
+    scot: SCOT,
+    placed: list[tuple[Subscription, BrokerId]],
+    published: list[list[NotificationMessage]],
+) -> list[_Row]:
+    """Return what is measured of target routing."""
+    broker = _broker(scot, Algorithm.TNR)
+    for host in scot.brokers:
+        held = tuple(each for each, at in placed if at == host)
+        if host == WHO:
+            for each in held:
+                tell(broker, scot, each, host)
+        elif held:
+            change = HostChange(host, 1, 0, len(held), held)
+            drain(broker, broker.messages_arrived(scot.neighbours(WHO)[0], [change]))
+    before = scot.primary_neighbours(WHO)[0]
+    arriving = _arriving(broker, scot, before, [each for batch in published for each in batch])
+    own_bit = scot.bit(WHO)
+    at_target = _in_batches([each for each in arriving if each.targets & own_bit])
+    elsewhere = _in_batches([each for each in arriving if not each.targets & own_bit])
+    every_other = (*scot.primary_neighbours(WHO)[1::2], *scot.secondary_neighbours(WHO)[1::2])
+    half = "half of all links overloaded"
+    return [
+        _Row(broker, "publisher's host", published, None),
+        _Row(broker, "on the way, a target", at_target, before),
+        _Row(broker, "on the way, no target", elsewhere, before),
+        _Row(broker, f"publisher's host, {half}", published, None, every_other),
+        _Row(broker, f"on the way, a target, {half}", at_target, before, every_other),
+        _Row(broker, f"on the way, no target, {half}", elsewhere, before, every_other),
+    ]
+
+
+def _arriving(
+    broker: Broker, scot: SCOT, before: BrokerId, published: list[NotificationMessage]
+) -> list[NotificationMessage]:
+    """Return the copies that reach the broker of what is published at the neighbour `before`."""
+    links = {
+        each: LinkStatus(each, is_icol=scot.link_kind(before, each) is LinkKind.ICOL)
+        for each in scot.neighbours(before)
+    }
+    there = Crossroads(before, scot, links)
+    hosts = broker.hosts_of([each.notification for each in published])
+    arriving = []
+    for message, found in zip(published, hosts, strict=True):
+        targets = sum(map(scot.bit, found)) & there.others
+        for way, part, tried, _ in plan(there, targets, 0, 0).copies:
+            if way.link == broker.id:
+                copy = NotificationMessage(message.notification, targets=part, tried=tried)
+                arriving.append(copy)
+    return arriving
+
+
+def _broker(scot: SCOT, algorithm: Algorithm) -> Broker:
+    # All of a batch is on its queues before any of it leaves: a threshold above that.
+    return Broker(WHO, scot, algorithm, congestion_threshold=10 * BATCH)
+
+
+def _in_batches(messages: list[NotificationMessage]) -> list[list[NotificationMessage]]:
+    return [messages[start : start + BATCH] for start in range(0, len(messages), BATCH)]
 
 
 def tell(broker: Broker, scot: SCOT, subscription: Subscription, host: BrokerId) -> None:
@@ -75,23 +174,28 @@ def tell(broker: Broker, scot: SCOT, subscription: Subscription, host: BrokerId)
     drain(broker, effects)
 
 
-def _measure(
-    broker: Broker, batches: list[list[Notification]], role: str, sender: BrokerId | None
-) -> Rate:
-    seconds = []
+def _measure(row: _Row, windows: Iterator[int], seconds: list[float]) -> int:
+    """Add the seconds for a notification of each batch, and return the messages that this made.
+
+    Each batch comes in a window of its own.
+    """
+    broker = row.broker
+    for link in row.jammed:
+        broker.link_status[link].queue_length = _JAM
     before = broker.counters.notification_ims
-    for window, batch in enumerate(batches):
-        now_ns = window * WINDOW_MS * 1_000_000
-        routed = [NotificationMessage(notification) for notification in batch]
-        start = time.perf_counter()
-        if sender is None:
-            effects = broker.client_publishes(batch, now_ns)
+    for batch in row.batches:
+        now_ns = next(windows) * WINDOW_MS * 1_000_000
+        published = [message.notification for message in batch]
+        start = time.process_time()
+        if row.sender is None:
+            effects = broker.client_publishes(published, now_ns)
         else:
-            effects = broker.messages_arrived(sender, routed, now_ns)
+            effects = broker.messages_arrived(row.sender, batch, now_ns)
         drain(broker, effects, now_ns)
-        seconds.append(time.perf_counter() - start)
-    ims = (broker.counters.notification_ims - before) / (BATCH * len(batches))
-    return Rate(broker.algorithm.value, role, BATCH / median(seconds), ims)
+        seconds.append((time.process_time() - start) / len(batch))
+    for link in row.jammed:
+        broker.link_status[link].queue_length = 0
+    return broker.counters.notification_ims - before
 
 
 def drain(broker: Broker, effects: Sequence[Effect], now_ns: int = 0) -> None:

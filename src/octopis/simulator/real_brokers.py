@@ -59,10 +59,17 @@ class AudienceIndex:
     def __init__(self, numbers: dict[str, int]) -> None:
         self._numbers = numbers
         self._held: dict[int, tuple[str, Any]] = {}
+        self._bits: dict[Any, int] = {}
 
     def add(self, subscription: str, filter_: Filter, destination: Any) -> None:  # noqa: ARG002
         """Add a subscription; what it asks for is known to the audience."""
+        self.hear_of([destination])
         self._held[self._numbers[subscription]] = subscription, destination
+
+    def hear_of(self, destinations: Iterable[Any]) -> None:
+        """Take these in as the next destinations."""
+        for destination in destinations:
+            self._bits.setdefault(destination, 1 << len(self._bits))
 
     def tidy(self) -> None:
         """All is where it belongs."""
@@ -88,6 +95,10 @@ class AudienceIndex:
             tuple(dict.fromkeys(destination for _, destination in self._found(each)))
             for each in batch
         ]
+
+    def reached(self, batch: Batch) -> list[int]:
+        """Return the same as bits, in the order in which destinations were heard of."""
+        return [sum(map(self._bits.__getitem__, found)) for found in self.destinations(batch)]
 
     def matches(self, batch: Batch) -> list[list[str]]:
         """Return for each notification the subscriptions that match, in the order of numbers."""

@@ -46,11 +46,16 @@ def test_matching_measures_hostile_filters_where_asked_for(octopis, monkeypatch)
     assert sum(figure["target"] is not None for figure in figures) == 3
 
 
-def test_routing_measures_snr_and_dnr(octopis):
+def test_routing_measures_snr_dnr_and_tnr(octopis):
     status, printed, _ = octopis("bench", "routing", "--subscriptions", "300", "--json")
     assert status == 0
     figures = json.loads(printed)["figures"]
-    assert {figure["algorithm"] for figure in figures} == {"snr", "dnr"}
+    assert {figure["algorithm"] for figure in figures} == {"snr", "dnr", "tnr"}
+    targets = [figure["role"] for figure in figures if figure["algorithm"] == "tnr"]
+    assert targets[:3] == ["publisher's host", "on the way, a target", "on the way, no target"]
+    assert [
+        each for each in targets[3:] if not each.endswith(", half of all links overloaded")
+    ] == []
     assert all(figure["notifications_per_s"] > 0 for figure in figures)
 
 

@@ -117,6 +117,11 @@ class BitsetIndex(Generic[Id, Destination]):
         for entry in entries:
             self.add(*entry)
 
+    def hear_of(self, destinations: Iterable[Destination]) -> None:
+        """Take these in as the next destinations."""
+        for destination in destinations:
+            self._destination_numbers.setdefault(destination, len(self._destination_numbers))
+
     def remove(self, subscription: Id) -> None:
         """Remove a subscription, which must be there."""
         number = self._numbers.pop(subscription)
@@ -142,13 +147,17 @@ class BitsetIndex(Generic[Id, Destination]):
 
     def destinations(self, batch: Batch) -> list[tuple[Destination, ...]]:
         """Return for each notification the destinations with any match behind them."""
+        return list(map(self._destinations_in, self.reached(batch)))
+
+    def reached(self, batch: Batch) -> list[int]:
+        """Return the same as bits, in the order in which destinations were heard of."""
         if not self._numbers:
-            return [()] * len(batch)
+            return [0] * len(batch)
         self._tidy(len(batch))
         found = self._blocks_reached(batch)
         if self._evaluates():
             found = list(map(self._with_evaluated, found, batch))
-        return list(map(self._destinations_in, found))
+        return found
 
     def _blocks_reached(self, batch: Batch) -> list[int]:
         """Return for each notification the bits of destinations that blocks find."""
@@ -170,7 +179,11 @@ class BitsetIndex(Generic[Id, Destination]):
         if words == 1:
             found: list[int] = packed.view("<u8")[:, 0].tolist()
             return found
-        return [int.from_bytes(row.tobytes(), "little") for row in packed]
+        octets, width = packed.tobytes(), 8 * words
+        return [
+            int.from_bytes(octets[start : start + width], "little")
+            for start in range(0, len(octets), width)
+        ]
 
     def _with_evaluated(self, bits: int, attributes: Attributes) -> int:
         """Return the bits with those of destinations that only evaluation finds."""

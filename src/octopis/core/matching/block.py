@@ -54,6 +54,12 @@ class Block:
         self.owners = layout.owners
         self.destinations = layout.destinations
         self.segments = layout.segments
+        self._first_words = np.array([each.first for each in layout.segments], np.int64)
+        self._large = np.array(
+            [each.destination for each in layout.segments if each.destination is not None],
+            np.int64,
+        )
+        """The destinations with words of their own, whose segments come first."""
         self.shares_owners = layout.shares_owners
         self.residual = layout.residual
         self.residual_bits = packed(np.isin(np.arange(len(self.owners)), list(self.residual)))
@@ -119,14 +125,13 @@ class Block:
         """
         candidates = self.candidates(batch)
         certain = candidates & ~self.residual_bits if self.residual else candidates
-        first_words = [segment.first for segment in self.segments]
-        anything = np.bitwise_or.reduceat(certain, first_words, axis=1) != 0
-        for segment, reaches in zip(self.segments, anything.T, strict=True):
-            if segment.destination is not None:
-                reached[:, segment.destination] |= reaches
-            elif reaches.any():
-                rows, slots = slots_of(certain[:, segment.first : segment.last])
-                reached[rows, self.destinations[slots + 64 * segment.first]] = True
+        anything = np.bitwise_or.reduceat(certain, self._first_words, axis=1) != 0
+        large = len(self._large)
+        reached[:, self._large] |= anything[:, :large]
+        if large < len(self.segments) and anything[:, large].any():
+            shared = self.segments[large]
+            rows, slots = slots_of(certain[:, shared.first : shared.last])
+            reached[rows, self.destinations[slots + 64 * shared.first]] = True
         if self.residual:
             rows, slots = slots_of(candidates & self.residual_bits)
             self._evaluate(batch, rows, slots, reached)

@@ -21,6 +21,9 @@ class MatchingIndex(Protocol[Id, Destination]):
     def add_many(self, entries: Iterable[tuple[Id, Filter, Destination]]) -> None:
         """Add many subscriptions at once."""
 
+    def hear_of(self, destinations: Iterable[Destination]) -> None:
+        """Take these in as the next destinations, before any subscription is behind them."""
+
     def remove(self, subscription: Id) -> None:
         """Remove a subscription, which must be there."""
 
@@ -37,6 +40,12 @@ class MatchingIndex(Protocol[Id, Destination]):
         """Return for each notification the destinations with any match behind them.
 
         They come in the order in which the index first heard of them.
+        """
+
+    def reached(self, batch: Batch) -> list[int]:
+        """Return the same as bits: bit i is the destination that it has heard of as the i-th.
+
+        That is quicker where there are many.
         """
 
     def matches(self, batch: Batch) -> list[list[Id]]:

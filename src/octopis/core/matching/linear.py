@@ -25,6 +25,11 @@ class LinearIndex(Generic[Id, Destination]):
         for entry in entries:
             self.add(*entry)
 
+    def hear_of(self, destinations: Iterable[Destination]) -> None:
+        """Take these in as the next destinations."""
+        for destination in destinations:
+            self._destinations.setdefault(destination)
+
     def remove(self, subscription: Id) -> None:
         """Remove a subscription, which must be there."""
         del self._entries[subscription]
@@ -49,6 +54,11 @@ class LinearIndex(Generic[Id, Destination]):
             }
             answers.append(tuple(place for place in self._destinations if place in found))
         return answers
+
+    def reached(self, batch: Batch) -> list[int]:
+        """Return the same as bits, in the order in which destinations were heard of."""
+        bits = {place: 1 << number for number, place in enumerate(self._destinations)}
+        return [sum(bits[place] for place in found) for found in self.destinations(batch)]
 
     def matches(self, batch: Batch) -> list[list[Id]]:
         """Return for each notification the subscriptions that match."""

@@ -137,13 +137,13 @@ def strategy(  # noqa: PLR0913, PLR0917 - one call, in broker.py
     """Return what `algorithm` is made of, for one broker."""
     unheard = {link for link, status in links.items() if not status.is_up}
     if algorithm is Algorithm.BID:
-        table = RoutingTable(lambda entry: scot.bit(entry.host), index)
+        table = RoutingTable(_host, index, scot.brokers)
         flooding = Flooding(broker, links, table, outbox, clients.lose, unheard, scot.bit)
         own_bit = scot.bit(broker)
         identified = IdentifiedRouting(own_bit, table, outbox, clients, flooding.trees)
         return Strategy(table, flooding, identified, sys.maxsize, NoRepair(links))
     if algorithm is Algorithm.TNR:
-        table = RoutingTable(lambda entry: scot.bit(entry.host), index)
+        table = RoutingTable(_host, index, scot.brokers)
         here = Crossroads(broker, scot, links)
         spreading = Spreading(here, broker, links, table, outbox, clients.lose, unheard, life)
         routing = TargetRouting(here, table, outbox, clients)
@@ -156,6 +156,10 @@ def strategy(  # noqa: PLR0913, PLR0917 - one call, in broker.py
         return Strategy(table, broadcast, static, sys.maxsize, NoRepair(links))
     dynamic = DynamicRouting(links, table, outbox, clients)
     return Strategy(table, broadcast, dynamic, dynamic.batch_max, NoRepair(links))
+
+
+def _host(entry: Entry) -> BrokerId:
+    return entry.host
 
 
 def _last_hop(entry: Entry) -> BrokerId:

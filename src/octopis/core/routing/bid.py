@@ -301,8 +301,8 @@ class IdentifiedRouting:
         if sender is None:
             attributes = [message.notification.attributes for message in batch]
             batch = [
-                NotificationMessage(message.notification, targets=sum(hosts))
-                for message, hosts in zip(batch, self._table.destinations(attributes), strict=True)
+                NotificationMessage(message.notification, targets=hosts)
+                for message, hosts in zip(batch, self._table.reached(attributes), strict=True)
             ]
             arrived: Sequence[NotificationMessage] = batch
         else:

@@ -15,6 +15,9 @@ from octopis.core.routing.messages import (
     Reason,
 )
 
+# Members of an Enum are slow to look up.
+_SUBSCRIPTION, _SYNC = Reason.SUBSCRIPTION, Reason.SYNC
+
 
 @dataclass(slots=True)
 class Counters:
@@ -62,9 +65,9 @@ class Outbox:
             self._lose(link, [message], [reason])
             return
         status.entered(now_ns)
-        if reason is Reason.SUBSCRIPTION:
+        if reason is _SUBSCRIPTION:
             self.counters.subscription_ims += 1
-        elif reason is Reason.SYNC:
+        elif reason is _SYNC:
             self.counters.sync_ims += 1
         else:
             self.counters.notification_ims += 1
@@ -84,7 +87,11 @@ class Outbox:
             self._lose(link, copies, reasons)
             return
         status.entered(now_ns, count)
-        self.counters.notification_ims += count
+        self.enqueue(link, copies, reasons)
+
+    def enqueue(self, link: BrokerId, copies: Sequence[Message], reasons: Sequence[Reason]) -> None:
+        """Put copies on the queue of a link that is up; its status has counted them already."""
+        self.counters.notification_ims += len(copies)
         queued = self._queued.get(link)
         if queued is None:
             queued = self._queued[link] = Enqueue(link, [], [])

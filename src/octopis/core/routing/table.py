@@ -1,6 +1,6 @@
 """The routing table: who asked for what, and where the way to them begins."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -30,16 +30,20 @@ class RoutingTable:
     """One entry for every live subscription of the overlay, with a matching index behind it.
 
     `destination_of` says what routing wants to know of the matching entries of others: their
-    last hop, or the bit of their host broker.
+    last hop, or their host broker. Where it wants that as bits, `places` gives the order.
     """
 
     def __init__(
-        self, destination_of: Callable[[Entry], Any], index: IndexFactory = BitsetIndex
+        self,
+        destination_of: Callable[[Entry], Any],
+        index: IndexFactory = BitsetIndex,
+        places: Iterable[Any] = (),
     ) -> None:
         self._destination_of = destination_of
         self._entries: dict[str, Entry] = {}
         self._local_index = index()
         self._remote_index = index()
+        self._remote_index.hear_of(places)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -95,6 +99,10 @@ class RoutingTable:
     def destinations(self, batch: Batch) -> list[tuple[Any, ...]]:
         """Return for each notification the destinations with a matching entry of others."""
         return self._remote_index.destinations(batch)
+
+    def reached(self, batch: Batch) -> list[int]:
+        """Return for each notification the same as bits: bit i is the i-th of `places`."""
+        return self._remote_index.reached(batch)
 
     def _is_indexed_alike(self, old: Entry, new: Entry) -> bool:
         """Tell whether an entry stands in the index just as another does."""

@@ -24,14 +24,16 @@ bits of all clusters. Without it, a copy that went around an overloaded link and
 dead brokers could not go back to where it has only to wait.
 
 Copies of one notification have disjoint targets, so nobody is served twice. With every hop falls
-the tree distance to a target; or, over an iCOL, the clusters that are not tried, or those not known
-to be of no use, or else the crossings that are left: no loops, without ids.
+the tree distance to a target; or, over an iCOL, the clusters that are left to try, or those not
+known to be of no use, or else the crossings that are left: no loops, without ids.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
+
+import msgspec
 
 from octopis.core.model import BrokerId
 from octopis.core.routing.link_status import LinkStatus
@@ -39,6 +41,13 @@ from octopis.core.routing.messages import NO_CLUSTERS, NotificationMessage, Reas
 from octopis.core.routing.outbox import LocalClients, Outbox
 from octopis.core.routing.table import RoutingTable
 from octopis.core.topology import SCOT
+
+_SETS_MAX = 4096
+"""Sets of targets of a region whose ways are kept."""
+
+# Members of an Enum are slow to look up.
+_TARGET, _LATE, _EARLY, _WAITS = Reason.TARGET, Reason.LATE, Reason.EARLY, Reason.WAITS
+_AROUND_OVERLOAD, _AROUND_FAULT = Reason.AROUND_OVERLOAD, Reason.AROUND_FAULT
 
 
 class Crossroads:
@@ -50,7 +59,8 @@ class Crossroads:
     __slots__ = (
         "_elsewhere",
         "_own_cluster",
-        "_targets_here",
+        "_ways_here",
+        "beyond",
         "branches",
         "cluster",
         "icols",
@@ -66,15 +76,16 @@ class Crossroads:
         self.own_bit = scot.bit(broker)
         self.others = (1 << len(scot.brokers)) - 1 & ~self.own_bit
         self.region = scot.region_masks[broker.region] & ~self.own_bit
+        self.beyond = ~scot.region_masks[broker.region]
         self.branches = [
             (scot.branch_masks[broker.region, neighbour.region], links[neighbour])
             for neighbour in scot.primary_neighbours(broker)
         ]
         self.icols = {each.cluster: links[each] for each in scot.secondary_neighbours(broker)}
         self.links = [*(acol for _, acol in self.branches), *self.icols.values()]
-        self._targets_here = [
+        self._ways_here = WaysHere(
             (scot.bit(each), links[each]) for each in scot.secondary_neighbours(broker)
-        ]
+        )
         self.width = len(scot.clusters)
         self._own_cluster = scot.cluster_masks[broker.cluster]
         self._elsewhere = [~mask for mask in scot.cluster_masks]
@@ -82,31 +93,60 @@ class Crossroads:
     def split(self, targets: int, tried: int) -> dict[LinkStatus, int]:
         """Return the way of each target (steps 2 and 3): targets by link, in the order of links."""
         parts: dict[LinkStatus, int] = {}
+        crosses_early = False
+        own_cluster = self._own_cluster
         for mask, acol in self.branches:
             part = targets & mask
             if not part:
                 continue
-            if not part & self._own_cluster and not tried:
-                cluster = ((part & -part).bit_length() - 1) % self.width
-                if not part & self._elsewhere[cluster]:
-                    icol = self.icols[cluster]
-                    parts[icol] = parts.get(icol, 0) | part
-                    continue
-            parts[acol] = part
-        if targets & self.region:
-            for bit, icol in self._targets_here:
-                if targets & bit:
-                    parts[icol] = parts.get(icol, 0) | bit
+            if part & own_cluster or tried:
+                parts[acol] = part
+                continue
+            cluster = ((part & -part).bit_length() - 1) % self.width
+            if part & self._elsewhere[cluster]:
+                parts[acol] = part
+            else:
+                icol = self.icols[cluster]
+                parts[icol] = parts.get(icol, 0) | part
+                crosses_early = True
+        here = targets & self.region
+        if here and not crosses_early:
+            parts |= self._ways_here[here]
+        elif here:
+            for icol, bit in self._ways_here[here].items():
+                parts[icol] = parts.get(icol, 0) | bit
         return parts
 
-    def icols_outside(self, clusters: int) -> list[LinkStatus]:
-        """Return the iCOLs that are up and lead to none of these clusters, lowest first."""
-        return [icol for k, icol in self.icols.items() if not clusters >> k & 1 and icol.is_up]
+    def closed(self, now_ns: int) -> set[LinkStatus]:
+        """Return the links that are not open now."""
+        found = set()
+        for link in self.links:
+            link.roll(now_ns)
+            if not is_open(link):
+                found.add(link)
+        return found
+
+    def has_room_for(self, count: int) -> bool:
+        """Tell whether all links stay open, whatever of so many messages goes over them."""
+        return all(link.queue_length + count <= link.longest_uncongested for link in self.links)
 
     def tried_on(self, tried: int, *, is_fault: bool) -> int:
         """Return `tried` with this cluster; `is_fault`: the way on from here was down."""
         tried |= 1 << self.cluster
         return tried | 1 << self.cluster + self.width if is_fault else tried
+
+
+class WaysHere(dict[int, dict[LinkStatus, int]]):
+    """For each set of targets of a region the iCOLs to them: the same sets come all the time."""
+
+    def __init__(self, icols: Iterable[tuple[int, LinkStatus]]) -> None:
+        self._icols = list(icols)
+
+    def __missing__(self, targets: int) -> dict[LinkStatus, int]:
+        if len(self) >= _SETS_MAX:
+            self.clear()
+        found = self[targets] = {icol: bit for bit, icol in self._icols if targets & bit}
+        return found
 
 
 class Onward(NamedTuple):
@@ -128,22 +168,14 @@ class TargetPlan(NamedTuple):
 def plan(here: Crossroads, targets: int, tried: int, now_ns: int) -> TargetPlan:
     """Decide where a copy with these targets goes on from here; its own bit is cleared already."""
     parts = here.split(targets, tried)
-    closed = []
     for way in parts:
         way.roll(now_ns)
         if not is_open(way):
-            closed.append(way)
-    if not closed:
+            break
+    else:
         return TargetPlan([onward(here, way, part, tried) for way, part in parts.items()], 0)
-    for way in here.links:
-        way.roll(now_ns)
-    stuck = _late_instead(here, parts, closed)
-    if not stuck:
-        return TargetPlan([onward(here, way, part, tried) for way, part in parts.items()], 0)
-    way_around = _best([i for i in here.icols_outside(tried) if is_open(i)], parts)
-    if way_around is not None:
-        return _around(here, parts, tried, way_around, stuck)
-    return _wait(here, parts, tried, stuck)
+    detour = redirect(here, parts, tried, here.closed(now_ns))
+    return TargetPlan(list(map(Onward._make, copies(here, parts, tried, detour))), detour.lost)
 
 
 def is_open(way: LinkStatus) -> bool:
@@ -153,9 +185,66 @@ def is_open(way: LinkStatus) -> bool:
 
 def onward(here: Crossroads, way: LinkStatus, part: int, tried: int) -> Onward:
     """Return a copy that goes its own way."""
-    if not way.is_icol:
-        return Onward(way, part, 0, Reason.TARGET)
-    return Onward(way, part, tried, Reason.EARLY if part & ~here.region else Reason.LATE)
+    return Onward._make(copies(here, {way: part}, tried)[0])
+
+
+class Detour(msgspec.Struct, gc=False):
+    """What becomes of targets whose way is not open: they go around, wait, or cannot go on."""
+
+    around: LinkStatus | None = None
+    tried: int = 0
+    """What a copy that goes around carries as tried."""
+
+    reason: Reason = Reason.AROUND_OVERLOAD
+    waiting: Sequence[LinkStatus] = ()
+    lost: int = 0
+
+
+NO_DETOUR = Detour()
+
+
+def copies(
+    here: Crossroads, parts: Mapping[LinkStatus, int], tried: int, detour: Detour = NO_DETOUR
+) -> list[tuple[LinkStatus, int, int, Reason]]:
+    """Return the copies, one for each link (step 5), as `Onward` has them."""
+    found = []
+    for way, part in parts.items():
+        if way is detour.around:
+            found.append((way, part, detour.tried, detour.reason))
+        elif not way.is_icol:
+            found.append((way, part, 0, _TARGET))
+        else:
+            found.append((way, part, tried, _EARLY if part & here.beyond else _LATE))
+    if detour.waiting:
+        return [
+            (way, part, carried, _WAITS if way in detour.waiting else reason)
+            for way, part, carried, reason in found
+        ]
+    return found
+
+
+def redirect(
+    here: Crossroads, parts: dict[LinkStatus, int], tried: int, closed: set[LinkStatus]
+) -> Detour:
+    """Find other ways where those of `parts` are `closed` (step 4), and change `parts` to them."""
+    stuck = _late_instead(here, parts, closed)
+    if not stuck:
+        return NO_DETOUR
+    around = _best(here, tried, parts, closed)
+    if around is None:
+        return _wait(here, parts, tried, stuck)
+    anyway = parts.pop(around, 0)
+    going, any_down, all_down = anyway, False, True
+    for way, part in stuck:
+        going |= part
+        if way.is_up:
+            all_down = False
+        else:
+            any_down = True
+    parts[around] = going
+    # Of no use is this cluster only to a copy of which no part had a way from here.
+    tried = here.tried_on(tried, is_fault=all_down and not anyway & here.beyond)
+    return Detour(around, tried, _AROUND_FAULT if any_down else _AROUND_OVERLOAD)
 
 
 _Stuck = list[tuple[LinkStatus, int]]
@@ -163,78 +252,69 @@ _Stuck = list[tuple[LinkStatus, int]]
 
 
 def _late_instead(
-    here: Crossroads, parts: dict[LinkStatus, int], closed: list[LinkStatus]
+    here: Crossroads, parts: dict[LinkStatus, int], closed: set[LinkStatus]
 ) -> _Stuck:
     """Let branches that cannot cross early cross late; return what is left.
 
     Where neither is open, a branch is stuck on its aCOL as long as that is up.
     """
     stuck: _Stuck = []
-    for way in closed:
+    for way in [each for each in parts if each in closed]:
         part = parts.pop(way)
-        for mask, acol in here.branches:
-            branch = part & mask
-            if branch and acol is not way and acol.is_up:
-                part ^= branch
-                if is_open(acol):
-                    parts[acol] = parts.get(acol, 0) | branch
-                else:
-                    stuck.append((acol, branch))
+        if way.is_icol and part & here.beyond:
+            for mask, acol in here.branches:
+                branch = part & mask
+                if branch and acol.is_up:
+                    part ^= branch
+                    if acol in closed:
+                        stuck.append((acol, branch))
+                    else:
+                        parts[acol] = branch
         if part:
             stuck.append((way, part))
     return stuck
 
 
-def _around(
-    here: Crossroads,
-    parts: dict[LinkStatus, int],
-    tried: int,
-    way_around: LinkStatus,
-    stuck: _Stuck,
-) -> TargetPlan:
-    """Let all that is stuck go around over one open iCOL."""
-    anyway = parts.pop(way_around, 0)
-    copies = [onward(here, way, part, tried) for way, part in parts.items()]
-    around = anyway
-    for _, part in stuck:
-        around |= part
-    downs = [not way.is_up for way, _ in stuck]
-    # Of no use is this cluster only to a copy of which no part had a way from here.
-    tried = here.tried_on(tried, is_fault=all(downs) and not anyway & ~here.region)
-    reason = Reason.AROUND_FAULT if any(downs) else Reason.AROUND_OVERLOAD
-    return TargetPlan([*copies, Onward(way_around, around, tried, reason)], 0)
-
-
-def _wait(here: Crossroads, parts: dict[LinkStatus, int], tried: int, stuck: _Stuck) -> TargetPlan:
+def _wait(here: Crossroads, parts: dict[LinkStatus, int], tried: int, stuck: _Stuck) -> Detour:
     """Let what is stuck wait on its own way; where that is down, on whatever may lead on."""
-    copies = {way: onward(here, way, part, tried) for way, part in parts.items()}
+    waiting = []
     blocked = 0
     for way, part in stuck:
         if way.is_up:
-            before = copies[way].targets if way in copies else 0
-            copies[way] = Onward(way, before | part, tried if way.is_icol else 0, Reason.WAITS)
+            parts[way] = parts.get(way, 0) | part
+            waiting.append(way)
         else:
             blocked |= part
     if not blocked:
-        return TargetPlan(list(copies.values()), 0)
-    way_around = _best(here.icols_outside(tried), copies)
-    if way_around is None:  # back to where it was overload alone
-        way_around = _best(here.icols_outside(tried >> here.width), copies)
-    if way_around is None:
-        return TargetPlan(list(copies.values()), blocked)
-    anyway = copies[way_around].targets if way_around in copies else 0
-    tried = here.tried_on(tried, is_fault=True)
-    copies[way_around] = Onward(way_around, anyway | blocked, tried, Reason.AROUND_FAULT)
-    return TargetPlan(list(copies.values()), 0)
+        return Detour(waiting=waiting)
+    around = _best(here, tried, parts)
+    if around is None:  # back to where it was overload alone
+        around = _best(here, tried >> here.width, parts)
+    if around is None:
+        return Detour(waiting=waiting, lost=blocked)
+    parts[around] = parts.get(around, 0) | blocked
+    waiting = [each for each in waiting if each is not around]
+    return Detour(around, here.tried_on(tried, is_fault=True), _AROUND_FAULT, waiting)
 
 
-def _best(icols: list[LinkStatus], taken: Mapping[LinkStatus, object]) -> LinkStatus | None:
-    """Return the iCOL to go around over: one that gets a copy anyway, then the shortest queue."""
-    return min(
-        icols,
-        key=lambda icol: (icol not in taken, icol.queue_length, icol.link.cluster),
-        default=None,
-    )
+def _best(
+    here: Crossroads,
+    clusters: int,
+    taken: Mapping[LinkStatus, int],
+    closed: Container[LinkStatus] = (),
+) -> LinkStatus | None:
+    """Return the iCOL to go around by, which is up and leads to none of these clusters.
+
+    First one that gets a copy anyway, then the shortest queue, then the lowest cluster.
+    """
+    best, least = None, (True, inf)
+    for cluster, icol in here.icols.items():
+        if clusters >> cluster & 1 or not icol.is_up or icol in closed:
+            continue
+        load = icol not in taken, icol.queue_length
+        if best is None or load < least:
+            best, least = icol, load
+    return best
 
 
 class TargetRouting:
@@ -259,13 +339,14 @@ class TargetRouting:
     ) -> None:
         """Route notifications of a local publisher (`sender` None) or from a neighbour."""
         own_bit = self._here.own_bit
+        arrived: Sequence[NotificationMessage]
         if sender is None:
+            arrived = batch
             attributes = [message.notification.attributes for message in batch]
             batch = [
-                NotificationMessage(message.notification, NO_CLUSTERS, sum(hosts))
-                for message, hosts in zip(batch, self._table.destinations(attributes), strict=True)
+                NotificationMessage(message.notification, NO_CLUSTERS, hosts)
+                for message, hosts in zip(batch, self._table.reached(attributes), strict=True)
             ]
-            arrived: Sequence[NotificationMessage] = batch
         else:
             arrived = [message for message in batch if message.targets & own_bit]
             attributes = [message.notification.attributes for message in arrived]
@@ -274,46 +355,32 @@ class TargetRouting:
         self.pass_on(batch, now_ns)
 
     def pass_on(self, batch: Sequence[NotificationMessage], now_ns: int) -> None:
-        """Send copies to the targets beyond this broker."""
-        if self._all_have_room(len(batch), now_ns):
-            self._pass_on_openly(batch, now_ns)
-            return
-        counters, others = self._outbox.counters, self._here.others
-        for message in batch:
-            targets = message.targets & others
-            copies, unreachable = plan(self._here, targets, message.tried, now_ns)
-            counters.lost_without_route += unreachable.bit_count()
-            for way, part, tried, reason in copies:
-                copy = NotificationMessage(message.notification, NO_CLUSTERS, part, tried)
-                counters.count_case(reason.value)
-                self._outbox.send(way.link, copy, reason, now_ns)
-
-    def _all_have_room(self, count: int, now_ns: int) -> bool:
-        """Tell whether every way is open, and stays so whatever of a batch goes over it."""
-        for status in self._here.links:
-            status.roll(now_ns)
-            if not status.is_up or status.queue_length + count > status.longest_uncongested:
-                return False
-        return True
-
-    def _pass_on_openly(self, batch: Sequence[NotificationMessage], now_ns: int) -> None:
-        """Send copies where nothing has to go around: as planned, and all of a link together."""
+        """Send copies to the targets beyond this broker, all of a link together."""
         here = self._here
-        split, others = here.split, here.others
-        copies: dict[LinkStatus, tuple[list[NotificationMessage], list[Reason]]] = {
+        closed = here.closed(now_ns)
+        stays_open = not closed and here.has_room_for(len(batch))
+        by_link: dict[LinkStatus, tuple[list[NotificationMessage], list[Reason]]] = {
             link: ([], []) for link in here.links
         }
         for message in batch:
-            tried = message.tried
-            for way, part in split(message.targets & others, tried).items():
-                _, _, tried_on, reason = onward(here, way, part, tried)
-                messages, reasons = copies[way]
-                messages.append(
-                    NotificationMessage(message.notification, NO_CLUSTERS, part, tried_on)
-                )
+            notification, tried = message.notification, message.tried
+            parts = here.split(message.targets & here.others, tried)
+            detour = NO_DETOUR
+            if not closed.isdisjoint(parts):
+                detour = redirect(here, parts, tried, closed)
+                self._outbox.counters.lost_without_route += detour.lost.bit_count()
+            for way, part, carried, reason in copies(here, parts, tried, detour):
+                messages, reasons = by_link[way]
+                messages.append(NotificationMessage(notification, NO_CLUSTERS, part, carried))
                 reasons.append(reason)
-        for way, (messages, reasons) in copies.items():
+                if not stays_open:  # the next one asks how long this queue is
+                    way.entered(now_ns)
+                    if way.queue_length > way.longest_uncongested:
+                        closed.add(way)
+        for way, (messages, reasons) in by_link.items():
             if messages:
                 for reason in set(reasons):
                     self._outbox.counters.count_case(reason.value, reasons.count(reason))
-                self._outbox.send_all(way.link, messages, reasons, now_ns)
+                if stays_open:
+                    way.entered(now_ns, len(messages))
+                self._outbox.enqueue(way.link, messages, reasons)

@@ -118,3 +118,22 @@ def test_attribute_that_is_none_is_absent(index: Index, size: int):
     assert wanted == ["a IS NULL"]
     assert index.matches(batch) == [wanted] * size
     assert index.destinations(batch) == [tuple(wanted)] * size
+
+
+def test_destinations_come_as_bits_in_the_order_in_which_they_were_heard_of(index: Index):
+    known = 1 if len(index) else 0  # where the crowd's comes first
+    index.hear_of(["left", "far", "right"])
+    index.add("one", parse_filter("a > 1"), "right")
+    index.add("two", parse_filter("a > 2"), "left")
+    index.add("three", parse_filter("a > 2"), "new")
+    bits = [0b000, 0b0100, 0b1101, 0]
+    assert index.reached([{"a": 1}, {"a": 2}, {"a": 3}, {}]) == [each << known for each in bits]
+    assert index.destinations([{"a": 3}]) == [("left", "right", "new")]
+
+
+def test_many_destinations_come_as_bits_too(index: Index):
+    known = 1 if len(index) else 0
+    index.hear_of(f"d{n}" for n in range(150))
+    index.add_many((f"s{n}", parse_filter(f"a = {n % 7}"), f"d{n}") for n in range(0, 150, 3))
+    found = index.reached([{"a": 3}] * 5)
+    assert found == [sum(1 << n + known for n in range(0, 150, 3) if n % 7 == 3)] * 5
