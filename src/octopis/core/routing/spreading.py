@@ -354,7 +354,8 @@ class Repair:
     @property
     def reaches_all(self) -> bool:
         """Whether nothing is without a way here: with an iCOL that is up, it can go around."""
-        return bool(self._here.icols_outside(0)) or all(way.is_up for way in self._here.links)
+        ways, icols = self._here.links, self._here.icols.values()
+        return any(icol.is_up for icol in icols) or all(way.is_up for way in ways)
 
     def reroute(self, messages: Sequence[Message], now_ns: int) -> int:
         """Route messages anew that were on the queue of a link that broke; say how many."""
