@@ -23,6 +23,7 @@ from octopis.broker.recorder import TraceRecorder
 from octopis.broker.settings import OverlayConfiguration
 from octopis.broker.tracing import TraceOptions, Tracing
 from octopis.client.address import DEFAULT_PORT, Address
+from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.overlay.settings import PORT_MAX
@@ -118,6 +119,7 @@ async def running(
     chosen = overlay.scot.brokers if brokers is None else brokers
     live: dict[BrokerId, LiveBroker] = {}
     pace = Pace()
+    parse_filter("TRUE")  # the grammar is loaded before anybody waits for a broker
     with Tracing(trace, chosen) if trace is not None else nullcontext() as tracing:
         try:
             for broker in chosen:
