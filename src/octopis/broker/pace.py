@@ -15,8 +15,13 @@ from typing import Protocol
 SLICE_S = 0.002
 """Changes are taken in for so long at a time, and one step longer."""
 
-SHARE = 0.5
-"""Of all time, changes take so much at most."""
+SHARE_MIN, SHARE_MAX = 0.3, 0.8
+"""Of all time, changes take so much at most: little where others are busy, much where none is."""
+
+LATE_S = 0.0015
+"""A rest that lasts so much longer than it was to last shows that others were busy."""
+
+_LESS, _MORE = 0.7, 1.1
 
 
 class Work(Protocol):
@@ -41,6 +46,7 @@ class Pace:
         self._call_later = call_later or asyncio.get_running_loop().call_later
         self._works: OrderedDict[Work, None] = OrderedDict()
         self._rests_until = clock()
+        self._share = SHARE_MAX
         self._is_scheduled = False
 
     def add(self, work: Work) -> None:
@@ -55,6 +61,10 @@ class Pace:
 
     def _slice(self) -> None:
         begin = self._clock()
+        if begin > self._rests_until + LATE_S:
+            self._share = max(SHARE_MIN, self._share * _LESS)
+        else:
+            self._share = min(SHARE_MAX, self._share * _MORE)
         stepped: OrderedDict[Work, None] = OrderedDict()
         while self._works and self._clock() < begin + SLICE_S:
             work, _ = self._works.popitem(last=False)
@@ -64,7 +74,7 @@ class Pace:
         for work in stepped:
             work.rest()
         end = self._clock()
-        self._rests_until = end + (end - begin) * (1 / SHARE - 1)
+        self._rests_until = end + (end - begin) * (1 / self._share - 1)
         self._is_scheduled = False
         if self._works:
             self._schedule()
