@@ -187,7 +187,7 @@ def test_layers_that_are_large_enough_are_joined_no_more():
             index.add_many((number, ANY, "link") for number in range(start, start + 500))
             index.tidy()
             later.build()
-        for _ in range(1_000):
+        for _ in range(300):
             index.destinations([{"a": 1}])
         later.build()
         index.tidy()
