@@ -25,7 +25,7 @@ from octopis.core.filters import Filter
 from octopis.core.filters.operands import Attributes
 from octopis.core.filters.tree import terms_of
 from octopis.core.matching.interface import Batch, Destination, Id
-from octopis.core.matching.layer import Layer
+from octopis.core.matching.layer import Layer, cut, prepared_layer, terms_in
 from octopis.core.matching.lists import Member, RareLists
 from octopis.core.matching.positions import Integers
 
@@ -328,7 +328,7 @@ class BitsetIndex(Generic[Id, Destination]):
         """Make a layer of `members` and all layers not much larger (of all, if there are none)."""
         joining_all = not members
         joined: list[Layer] = []
-        size, terms = len(members), _terms(members)
+        size, terms = len(members), terms_in(members)
         for layer in sorted(self._idle_layers(), key=lambda layer: layer.size):
             if not joining_all and layer.size > _GROWTH * size:
                 break
@@ -338,7 +338,7 @@ class BitsetIndex(Generic[Id, Destination]):
             size += layer.size
             terms += layer.terms
         if self._submit is not None and terms > _AT_ONCE_MAX:
-            joined += map(self._add_layer, _cut(members))
+            joined += map(self._add_layer, cut(members, _AT_ONCE_MAX))
             if self._join is None and len(joined) > 1:
                 self._begin_join(joined)
             return
@@ -360,7 +360,7 @@ class BitsetIndex(Generic[Id, Destination]):
     def _begin_join(self, layers: list[Layer]) -> None:
         assert self._submit is not None, "nobody builds layers meanwhile"
         members = [member for layer in layers for member in self._left_in(layer)]
-        self._join = _Join(layers, members, self._submit(partial(_prepared, members)))
+        self._join = _Join(layers, members, self._submit(partial(prepared_layer, members)))
 
     def _end_join(self, join: _Join) -> None:
         """Let the new layer take the place of those that it was made of."""
@@ -381,28 +381,6 @@ class BitsetIndex(Generic[Id, Destination]):
 
     def _left_in(self, layer: Layer) -> list[Member]:
         return [member for member in layer.members if self._members[member.number] is member]
-
-
-def _prepared(members: list[Member]) -> Layer:
-    return Layer(members).prepare()
-
-
-def _terms(members: list[Member]) -> int:
-    return sum(terms_of(member.filter.tree) for member in members)
-
-
-def _cut(members: list[Member]) -> Iterator[list[Member]]:
-    """Yield the members in parts, each of which can be built at once."""
-    part: list[Member] = []
-    terms = 0
-    for member in members:
-        part.append(member)
-        terms += terms_of(member.filter.tree)
-        if terms >= _AT_ONCE_MAX:
-            yield part
-            part, terms = [], 0
-    if part:
-        yield part
 
 
 def _weight(filter_: Filter) -> int:

@@ -55,7 +55,7 @@ class Layer:
 
     def __init__(self, members: Sequence[Member]) -> None:
         self.members = members
-        self.terms = sum(terms_of(member.filter.tree) for member in members)
+        self.terms = terms_in(members)
         self._removed: set[int] = set()
         self._lists: dict[str, list[Listed]] = {}
         self._blocks: dict[str | None, Block] = {}
@@ -206,3 +206,27 @@ def _common(counts: Counter[str], entries: int) -> set[str]:
     if len(often) > _COMMON_MAX:
         often = sorted(often, key=lambda name: (-counts[name], name))[:_COMMON_MAX]
     return set(often)
+
+
+def prepared_layer(members: Sequence[Member]) -> Layer:
+    """Return a layer of the members that has done beforehand all that can be."""
+    return Layer(members).prepare()
+
+
+def terms_in(members: Sequence[Member]) -> int:
+    """Return how many terms the members' filters have."""
+    return sum(terms_of(member.filter.tree) for member in members)
+
+
+def cut(members: Sequence[Member], terms_max: int) -> Iterator[list[Member]]:
+    """Yield the members in parts, which end where they have `terms_max` terms or more."""
+    part: list[Member] = []
+    terms = 0
+    for member in members:
+        part.append(member)
+        terms += terms_of(member.filter.tree)
+        if terms >= terms_max:
+            yield part
+            part, terms = [], 0
+    if part:
+        yield part
