@@ -1,6 +1,6 @@
 """The overlay S_e of the evaluation (section 7.1, Figure 8)."""
 
-from time import perf_counter
+from time import process_time
 
 from octopis.core.topology import SCOT, AcyclicFactor, ConnectivityFactor, from_catalogue, plan
 
@@ -58,8 +58,8 @@ def test_overlay_is_built_in_10_ms():
     edges = S_E.acyclic.edges
 
     def build_ms() -> float:
-        before = perf_counter()
+        before = process_time()
         SCOT(AcyclicFactor.from_edges(edges), ConnectivityFactor.complete(5))
-        return (perf_counter() - before) * 1000
+        return (process_time() - before) * 1000
 
     assert min(build_ms() for _ in range(5)) < 10

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from octopis.core.filters import Filter, parse_filter
-from octopis.core.matching import BitsetIndex, LinearIndex, bitset, block, layer
+from octopis.core.matching import BitsetIndex, LinearIndex, bitset, block, layer, lists
 from octopis.core.matching.block import Block
 from octopis.core.matching.layer import Layer
+from octopis.core.matching.lists import RareLists
 from support.author import COMPARATORS, Attributes, Author
 
 
@@ -101,6 +102,20 @@ def reached(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         counts["joins of all layers"] += not added
         counts["joins of small layers"] += bool(added) and len(self._layers) <= before
 
+    take, hand_back = RareLists.take, RareLists._hand_back
+
+    def counted_take(self: RareLists, members: Any) -> Any:
+        before = len(self)
+        others = take(self, members)
+        counts["taken as rare"] += max(0, len(self) - before)
+        return others
+
+    def counted_hand_back(self: RareLists, name: str) -> Any:
+        counts["rare no more"] += 1
+        return hand_back(self, name)
+
+    monkeypatch.setattr(RareLists, "take", counted_take)
+    monkeypatch.setattr(RareLists, "_hand_back", counted_hand_back)
     monkeypatch.setattr(Block, "__init__", counted_init)
     monkeypatch.setattr(Layer, "__init__", counted_init_layer)
     monkeypatch.setattr(BitsetIndex, "_build", counted_build)
@@ -219,6 +234,7 @@ def test_many_names_and_wide_ors_equal_the_oracle(
         monkeypatch.setattr(layer, "_COMMON_MIN", chosen.choice((2, 16, 30)))
         monkeypatch.setattr(layer, "_COMMON_MAX", chosen.choice((2, 20, 256)))
         monkeypatch.setattr(layer, "_LISTED_MAX", chosen.choice((0, 3, 64)))
+        monkeypatch.setattr(lists, "_FEW", chosen.choice((0, 0, 3, 8)))
         pair = Pair()
         size = chosen.choice((70, 150, 250))
         for number in range(size):
@@ -234,6 +250,8 @@ def test_many_names_and_wide_ors_equal_the_oracle(
     for name in ("blocks of one attribute", "lists", "blocks with attributes that must be absent"):
         assert reached[name] >= 50
     assert reached["entries in several lists"] >= 10
+    assert reached["taken as rare"] >= 50
+    assert reached["rare no more"] >= 50
 
 
 def test_empty_index_and_empty_batch_have_empty_answers():
@@ -282,6 +300,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layer, "_COMMON_MIN", 2)
     monkeypatch.setattr(layer, "_COMMON_MAX", 3)
     monkeypatch.setattr(layer, "_LISTED_MAX", 1)
+    monkeypatch.setattr(lists, "_FEW", 0)
 
 
 @pytest.mark.usefixtures("eager")

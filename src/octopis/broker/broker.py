@@ -21,6 +21,7 @@ from octopis.broker.handshake import Dialler, Reception, dials
 from octopis.broker.intake import Intake
 from octopis.broker.link import NeighbourLink
 from octopis.broker.memory import Memory
+from octopis.broker.pace import Pace
 from octopis.broker.recorder import Recorder
 from octopis.broker.session import ClientSession
 from octopis.broker.settings import OverlayConfiguration
@@ -101,12 +102,20 @@ class StartUp:
 
 
 class LiveBroker:
-    """One broker of an overlay on this machine: `listen`, then `start`, then `stop`."""
+    """One broker of an overlay on this machine: `listen`, then `start`, then `stop`.
+
+    All brokers of an event loop have one `pace`.
+    """
 
     def __init__(
-        self, broker: BrokerId, overlay: OverlayConfiguration, recorder: Recorder | None = None
+        self,
+        broker: BrokerId,
+        overlay: OverlayConfiguration,
+        recorder: Recorder | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self.id = broker
+        self.pace = pace or Pace()
         self.overlay = overlay
         self.address = Address()
         self.warnings = LogLimit(_log)
@@ -138,6 +147,7 @@ class LiveBroker:
             self.backpressure,
             self.recorder,
             self.inquiries,
+            self.pace,
             clients=self.clients,
             limits=overlay.limits,
         )

@@ -3,8 +3,9 @@
 Nothing is taken in before the broker has heard of its neighbours, or once it stops. Publications
 also wait while there is backpressure on their way, and with them what their client published later;
 changes of subscriptions while too many of them wait for a link anywhere. A turn of the event loop
-takes one batch from all clients that have something waiting, one request of each after the other;
-so no client can shut others out, and all that the turn brought is matched together.
+takes one batch from all clients that publish, one request of each after the other; so no client can
+shut others out, and all that the turn brought is matched together. Changes are taken in by steps,
+of which `pace` says when.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from msgspec import Struct
 
 from octopis.broker.backpressure import Backpressure
 from octopis.broker.effects import Effects
+from octopis.broker.pace import Pace
 from octopis.broker.recorder import Recorder
 from octopis.broker.session import ClientSession, Share
 from octopis.broker.settings import Limits
@@ -35,9 +37,6 @@ from octopis.errors import (
 )
 
 BATCH_MAX = 256
-CHANGES_S = 0.003
-"""How long changes of one turn may take, so that reading many filters leaves time for others."""
-
 _log = logging.getLogger(__name__)
 
 
@@ -54,13 +53,14 @@ class _Publication(Struct):
 class Intake:
     """The clients of a broker: they come, ask, and leave."""
 
-    def __init__(  # noqa: PLR0913 - what clients' requests go to
+    def __init__(  # noqa: PLR0913, PLR0917 - what clients' requests go to
         self,
         core: Broker,
         effects: Effects,
         backpressure: Backpressure,
         recorder: Recorder,
         inquiries: Inquiries,
+        pace: Pace,
         *,
         clients: dict[str, ClientSession],
         limits: Limits,
@@ -70,6 +70,7 @@ class Intake:
         self._backpressure = backpressure
         self._recorder = recorder
         self._inquiries = inquiries
+        self._pace = pace
         self._clients = clients
         self._batch_max = min(BATCH_MAX, core.batch_max)
         self._bytes_max = limits.frame_max // 2
@@ -114,8 +115,10 @@ class Intake:
 
     def wake(self) -> None:
         """Take a turn soon, if anything may be done: something has changed."""
-        if (self._publishing and self.is_open) or (self._changing and self.may_change):
+        if self._publishing and self.is_open:
             self._schedule()
+        if self._changing and self.may_change:
+            self._pace.add(self)
 
     # Clients
 
@@ -164,15 +167,16 @@ class Intake:
         left = self._core.subscriptions_of(session.client)
         if left:
             self._leaving.setdefault(session.client, {}).update(dict.fromkeys(left))
-            self._schedule()
+            self._pace.add(self)
 
     def add(self, session: ClientSession) -> None:
         """Note that a session has requests that wait."""
         if session.publications:
             self._publishing.setdefault(session)
+            self._schedule()
         if session.changes:
             self._changing.setdefault(session)
-        self._schedule()
+            self._pace.add(self)
 
     # A turn
 
@@ -183,13 +187,9 @@ class Intake:
 
     def _turn(self) -> None:
         self._is_scheduled = False
-        if self._leaving:
-            self._end_subscriptions()
-        if self._changing:
-            self._change()
         goes_on = self._publishing and self.is_open and self._publish()
         self._effects.flush()
-        if goes_on or self._leaving or (self._changing and self.may_change):
+        if goes_on:
             self._schedule()
 
     def _publish(self) -> bool:
@@ -268,29 +268,34 @@ class Intake:
         publication = self._begun[session] = _Publication(request.request, notifications)
         return publication
 
-    def _end_subscriptions(self) -> None:
-        """End subscriptions of clients that are gone: many take long, and others wait."""
-        deadline = time.monotonic() + CHANGES_S
-        while self._leaving and time.monotonic() < deadline:
-            client, left = next(iter(self._leaving.items()))
-            subscription, _ = left.popitem()
-            if not left:
-                del self._leaving[client]
-            if self._core.holder_of(subscription) == client:  # else it has moved away meanwhile
-                self._effects.carry_out(
-                    self._core.client_unsubscribes(client, subscription, time.monotonic_ns())
-                )
+    # Changes, one step after the other
 
-    def _change(self) -> None:
-        """Subscribe and unsubscribe, one request of each client after the other."""
-        deadline = time.monotonic() + CHANGES_S
-        while self._changing and self.may_change and time.monotonic() < deadline:
+    def step(self) -> bool:
+        """End a subscription of a client that is gone, and do what one that is here wants."""
+        if self._leaving:
+            self._end_subscription()
+        if self._changing and self.may_change:
             session, _ = self._changing.popitem(last=False)
             self._change_one(session, session.changes.popleft())
             self._effects.add(session)
             if session.changes:
                 self._changing[session] = None
         self._core.table.tidy()
+        return bool(self._leaving) or (bool(self._changing) and self.may_change)
+
+    def rest(self) -> None:
+        """Send what came of it."""
+        self._effects.flush()
+
+    def _end_subscription(self) -> None:
+        client, left = next(iter(self._leaving.items()))
+        subscription, _ = left.popitem()
+        if not left:
+            del self._leaving[client]
+        if self._core.holder_of(subscription) == client:  # else it has moved away meanwhile
+            self._effects.carry_out(
+                self._core.client_unsubscribes(client, subscription, time.monotonic_ns())
+            )
 
     def _change_one(self, session: ClientSession, request: Change) -> None:
         """Do what a client wants; `settled` is answered later, the others now."""

@@ -37,9 +37,6 @@ _INBOX_MARK = 256
 """Frames of changes that wait to be taken in, beyond which hosts take no more of them."""
 
 _INBOX_MAX = 16 * _INBOX_MARK
-_SLICE_S = 0.003
-"""Reading filters and putting them into the index may take long; others wait so long at most."""
-
 _NOTIFICATIONS_ALONE = {NotificationMessage}
 _log = logging.getLogger(__name__)
 
@@ -194,7 +191,7 @@ class NeighbourLink:
     # What comes
 
     def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:
-        """Take in what the neighbour says: changes of tables in slices, as they take long.
+        """Take in what the neighbour says: changes of tables in steps, as they take long.
 
         Notifications do not wait for them: whoever has subscribed is served a little later.
         """
@@ -205,27 +202,28 @@ class NeighbourLink:
         if len(slow) < len(frames):
             quick = [frame for frame in frames if frame.kind not in _SLOW_KINDS]
             self._take_frames(connection, quick)
-        is_waiting = bool(self._inbox)
         self._inbox += slow
-        if not is_waiting:
-            self._take_slice(connection)
+        self._look_at_inbox(connection)
+        self._broker.pace.add(self)
 
-    def _take_slice(self, connection: Connection) -> None:
-        """Take in frames for a while, and the others in the next turn of the event loop."""
-        if connection is not self.connection:
-            return
-        deadline = time.monotonic() + _SLICE_S
+    def step(self) -> bool:
+        """Take in a frame of changes; tell whether there are more."""
+        if self.connection is None or not self._inbox:
+            return False
         try:
-            while self._inbox:
-                self._take_frames(connection, [self._inbox.popleft()])
-                if time.monotonic() > deadline:
-                    break
-            self._core.table.tidy()
+            self._take_frames(self.connection, [self._inbox.popleft()])
         except ProtocolError as failure:
             self._inbox.clear()
-            connection.fail(failure)
-        if self._inbox:
-            self._loop.call_soon(self._take_slice, connection)
+            self.connection.fail(failure)
+        self._core.table.tidy()
+        return bool(self._inbox)
+
+    def rest(self) -> None:
+        """Ask for more changes where few are left."""
+        if self.connection is not None:
+            self._look_at_inbox(self.connection)
+
+    def _look_at_inbox(self, connection: Connection) -> None:
         waiting = len(self._inbox)
         if (waiting > _INBOX_MARK) != self._is_behind and (waiting > _INBOX_MARK or not waiting):
             self._is_behind = waiting > _INBOX_MARK

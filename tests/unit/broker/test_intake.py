@@ -3,6 +3,7 @@ from collections import deque
 from typing import Any
 
 from octopis.broker.intake import BATCH_MAX, Intake
+from octopis.broker.pace import Pace
 from octopis.broker.recorder import Recorder
 from octopis.broker.settings import Limits
 from octopis.core.routing import Effect
@@ -134,7 +135,7 @@ def with_intake(work, batch_max: int = BATCH_MAX) -> None:
         made: Any = Intake
         asked = Asked(home)
         limits = Limits(frame_max=2_000)
-        intake = made(home, home, home, Recorder(), asked, clients=clients, limits=limits)
+        intake = made(home, home, home, Recorder(), asked, Pace(), clients=clients, limits=limits)
         intake.open()
         await work(intake, home)
 

@@ -185,3 +185,30 @@ def test_target_that_no_link_leads_to_is_told_to_its_publisher():
             assert writer.unsent == 2
 
     run_live(work())
+
+
+def test_notifications_pass_changes_that_wait_for_their_time():
+    async def work(link, live: Brokers) -> None:
+        works: list = []
+        live[LAST].pace = type("Later", (), {"add": lambda _, work: works.append(work)})()
+        other, arrived = live[LAST].links[FIRST], []
+        other.messages_arrived = arrived.extend
+        live[FIRST].core.link_status[LAST].entered(time.monotonic_ns(), 3)
+        changes = [Refresh(FIRST, number) for number in range(2)]
+        link.enqueue([*changes, NotificationMessage(ONE)], [Reason.MATCH] * 3)
+        link.pump()
+        await until(lambda: arrived)
+        assert [type(each) for each in arrived] == [NotificationMessage]
+        assert set(works) == {other}
+        assert other.step() is False  # both are in one frame
+        assert arrived[1:] == changes
+        assert other.step() is False  # nothing is left
+
+    with_link(work, algorithm=Algorithm.BID)
+
+
+def test_all_brokers_of_a_process_share_its_time():
+    async def work(link, live: Brokers) -> None:
+        assert link._broker.pace is live[LAST].pace
+
+    with_link(work)

@@ -3,9 +3,9 @@
     a = 1 AND b > 2   OR   t LIKE '%x'   OR   c IS NULL AND (seven ORs)
 
 has three: two of terms alone, and one with `rest`, ORs that would be too many if multiplied out and
-are only evaluated. The first can hold only where both a and b are there, the second only where t
-is; so a notification without them need not look at it. All that is kept of a filter grows with its
-own terms.
+are only evaluated. (So are many LIKEs that search one text: together they are one alternative.) The
+first can hold only where both a and b are there, the second only where t is; so a notification
+without them need not look at it. All that is kept of a filter grows with its own terms.
 """
 
 from collections.abc import Mapping
@@ -31,6 +31,9 @@ _TIMES_MAX = 4
 _MORE_TERMS_MAX = 32
 """Multiplied out, n terms become at most this many times n, and so many more."""
 
+
+_SEARCHES_MIN = 8
+"""So many patterns for one text that all have to be searched for are one alternative."""
 
 _PLAIN = {ValueTerm, LikeTerm, ComparisonTerm}
 """Terms that never contradict each other in a way that columns could not tell."""
@@ -58,8 +61,9 @@ def alternatives(tree: Node) -> list[Alternative]:
 
 def _alternatives(node: Node, *, multiplied: bool) -> list[Alternative]:
     if isinstance(node, Or):
-        children = (_alternatives(child, multiplied=multiplied) for child in node.children)
-        return list(chain.from_iterable(children))
+        searches, others = _many_searches(node)
+        children = (_alternatives(child, multiplied=multiplied) for child in others)
+        return [*chain.from_iterable(children), *(Alternative((), (each,)) for each in searches)]
     if not isinstance(node, And):
         return [Alternative((node,))]
     terms = tuple(child for child in node.children if is_term(child))
@@ -68,6 +72,23 @@ def _alternatives(node: Node, *, multiplied: bool) -> list[Alternative]:
     if multiplied and _stays_small(node):
         return [Alternative(conjunction) for conjunction in to_conjunctions(node) or ()]
     return [Alternative(terms, tuple(child for child in node.children if not is_term(child)))]
+
+
+def _many_searches(node: Or) -> tuple[list[Node], list[Node]]:
+    """Return ORs of patterns that search one text from end to end, and the other children.
+
+    No column could tell them apart, so many of them are one thing to index, and not many.
+    """
+    by_attribute: dict[str, list[Node]] = {}
+    for child in node.children:
+        if isinstance(child, LikeTerm) and (child.negated or not child.pattern.prefix):
+            by_attribute.setdefault(child.attribute, []).append(child)
+    many = [found for found in by_attribute.values() if len(found) >= _SEARCHES_MIN]
+    if not many:
+        return [], list(node.children)
+    together = {id(child) for found in many for child in found}
+    others = [child for child in node.children if id(child) not in together]
+    return [Or(tuple(found), size=len(found)) for found in many], others  # they are never shown
 
 
 def _stays_small(node: And) -> bool:

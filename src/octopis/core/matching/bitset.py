@@ -1,7 +1,8 @@
 """The fast index: layers of blocks and lists, with a little log-structured care for changes.
 
 New subscriptions wait in `pending` and are evaluated one by one; when they are too many for
-that, they become a layer, together with all layers that are not much larger. So layers grow
+that, those who ask for what few ask for go to lists, where they stay. The others become a layer,
+together with all layers that are not much larger. So layers grow
 geometrically, and no change ever costs a rebuild of everything. Reading many layers costs more
 than reading one; when that has cost as much as joining them would, they are joined. A layer of
 which little is left is built anew, and gives back the memory of what has gone.
@@ -24,10 +25,14 @@ from octopis.core.filters import Filter
 from octopis.core.filters.operands import Attributes
 from octopis.core.filters.tree import terms_of
 from octopis.core.matching.interface import Batch, Destination, Id
-from octopis.core.matching.layer import Layer, Member
+from octopis.core.matching.layer import Layer, cut, prepared_layer, terms_in
+from octopis.core.matching.lists import Member, RareLists
 from octopis.core.matching.positions import Integers
 
 _PENDING_MAX = 64
+_PENDING_TERMS_MAX = 512
+"""Pending subscriptions, and their terms: indexing so many takes a few milliseconds."""
+
 _GROWTH = 2
 """A new layer takes in every layer at most so many times its size."""
 
@@ -36,6 +41,9 @@ _SHRINK = 4
 
 _AT_ONCE_MAX = 1_000
 """Terms of a layer that is built at once also where others wait: that takes about 10 ms."""
+
+_JOINED_MAX = 50_000
+"""Terms of a layer that is built meanwhile: larger ones would hold others up now and then."""
 
 _BUILD_EVALUATIONS = 4_000
 """Evaluations of pending filters that cost about as much as building a small layer."""
@@ -81,7 +89,7 @@ class BitsetIndex(Generic[Id, Destination]):
         self._known_answers: dict[int, tuple[Destination, ...]] = {}
         self._pending: dict[int, Member] = {}
         self._layers: list[Layer] = []
-        self._pending_weight = 0
+        self._pending_weight = self._pending_terms = 0
         self._evaluations = 0
         self._extra_reads = 0
 
@@ -91,6 +99,8 @@ class BitsetIndex(Generic[Id, Destination]):
         self._members: list[Member | None] = []
         self._layer_of: list[Layer | None] = []
         self._free: list[int] = []
+        self._terms = 0
+        self._rare = RareLists()
 
     # Adding and removing
 
@@ -111,6 +121,8 @@ class BitsetIndex(Generic[Id, Destination]):
         member = Member(number, place, filter_)
         self._members[number] = self._pending[number] = member
         self._pending_weight += _weight(filter_)
+        self._pending_terms += (terms := terms_of(filter_.tree))
+        self._terms += terms
 
     def add_many(self, entries: Iterable[tuple[Id, Filter, Destination]]) -> None:
         """Add many subscriptions at once."""
@@ -125,9 +137,15 @@ class BitsetIndex(Generic[Id, Destination]):
     def remove(self, subscription: Id) -> None:
         """Remove a subscription, which must be there."""
         number = self._numbers.pop(subscription)
-        layer = self._layer_of[number]
-        if layer is None:
-            self._pending_weight -= _weight(self._pending.pop(number).filter)
+        layer, member = self._layer_of[number], self._members[number]
+        assert member is not None, f"{subscription!r} has a number, but no filter"
+        terms = terms_of(member.filter.tree)
+        self._terms -= terms
+        if self._pending.pop(number, None) is not None:
+            self._pending_weight -= _weight(member.filter)
+            self._pending_terms -= terms
+        elif layer is None:
+            self._rare.remove(number)
         else:
             layer.remove(number)
             if not layer.size:
@@ -190,6 +208,7 @@ class BitsetIndex(Generic[Id, Destination]):
         for layer in self._layers:
             if layer.has_lists:
                 bits = layer.reached(attributes, bits)
+        bits = self._rare.reached(attributes, bits)
         for member in self._pending.values():
             if not bits >> member.destination & 1 and member.filter.matches(attributes):
                 bits |= 1 << member.destination
@@ -247,11 +266,16 @@ class BitsetIndex(Generic[Id, Destination]):
         return pairs >> 32, pairs & 0xFFFFFFFF
 
     def _evaluates(self) -> bool:
-        return bool(self._pending) or any(layer.has_lists for layer in self._layers)
+        return (
+            bool(self._pending)
+            or bool(self._rare)
+            or any(layer.has_lists for layer in self._layers)
+        )
 
     def _evaluated_matches(self, attributes: Attributes) -> Iterator[int]:
         for layer in self._layers:
             yield from layer.listed_matches(attributes)
+        yield from self._rare.matches(attributes)
         for number, member in self._pending.items():
             if member.filter.matches(attributes):
                 yield number
@@ -267,14 +291,16 @@ class BitsetIndex(Generic[Id, Destination]):
         if self._join is not None and self._join.result.done():
             self._end_join(self._join)
         if len(self) * _SHRINK < len(self._members) > _PENDING_MAX and (
-            self._submit is None or len(self) <= _AT_ONCE_MAX
+            self._submit is None or self._terms <= _AT_ONCE_MAX
         ):
             self._add_all_anew()
         self._evaluations += self._pending_weight * reads
-        if len(self._pending) > _PENDING_MAX or self._evaluations > _BUILD_EVALUATIONS:
-            self._build(list(self._pending.values()))
-            self._pending.clear()
-            self._pending_weight = self._evaluations = 0
+        if (
+            len(self._pending) > _PENDING_MAX
+            or self._pending_terms > _PENDING_TERMS_MAX
+            or self._evaluations > _BUILD_EVALUATIONS
+        ):
+            self._index_pending()
         for layer in self._idle_layers():
             if layer.size * _SHRINK < len(layer.members) and layer in self._layers:
                 if self._submit is None or layer.size <= _AT_ONCE_MAX:
@@ -288,6 +314,13 @@ class BitsetIndex(Generic[Id, Destination]):
                 self._build([])
                 self._extra_reads = 0
 
+    def _index_pending(self) -> None:
+        members = self._rare.take(self._pending.values())
+        self._pending.clear()
+        self._pending_weight = self._pending_terms = self._evaluations = 0
+        if members:
+            self._build(members)
+
     def _idle_layers(self) -> list[Layer]:
         """Return the layers that nobody is joining."""
         busy = [] if self._join is None else self._join.layers
@@ -299,7 +332,8 @@ class BitsetIndex(Generic[Id, Destination]):
         places = list(self._destination_numbers)
         self._forget_numbers()
         self._join = None
-        self._layers, self._pending, self._pending_weight = [], {}, 0
+        self._layers, self._pending = [], {}
+        self._pending_weight = self._pending_terms = 0
         for old in members:
             self.add(ids[old.number], old.filter, places[old.destination])
 
@@ -307,17 +341,21 @@ class BitsetIndex(Generic[Id, Destination]):
         """Make a layer of `members` and all layers not much larger (of all, if there are none)."""
         joining_all = not members
         joined: list[Layer] = []
-        size, terms = len(members), _terms(members)
+        size, terms = len(members), terms_in(members)
         for layer in sorted(self._idle_layers(), key=lambda layer: layer.size):
             if not joining_all and layer.size > _GROWTH * size:
+                break
+            if self._submit is not None and terms + layer.terms > _JOINED_MAX:
                 break
             joined.append(layer)
             size += layer.size
             terms += layer.terms
         if self._submit is not None and terms > _AT_ONCE_MAX:
-            joined += map(self._add_layer, _cut(members))
+            joined += map(self._add_layer, cut(members, _AT_ONCE_MAX))
             if self._join is None and len(joined) > 1:
                 self._begin_join(joined)
+            return
+        if joining_all and len(joined) < 2:
             return
         for layer in joined:
             self._layers.remove(layer)
@@ -335,7 +373,7 @@ class BitsetIndex(Generic[Id, Destination]):
     def _begin_join(self, layers: list[Layer]) -> None:
         assert self._submit is not None, "nobody builds layers meanwhile"
         members = [member for layer in layers for member in self._left_in(layer)]
-        self._join = _Join(layers, members, self._submit(partial(Layer, members)))
+        self._join = _Join(layers, members, self._submit(partial(prepared_layer, members)))
 
     def _end_join(self, join: _Join) -> None:
         """Let the new layer take the place of those that it was made of."""
@@ -345,32 +383,17 @@ class BitsetIndex(Generic[Id, Destination]):
             if old in self._layers:  # else all its members have gone meanwhile
                 self._layers.remove(old)
         self._layers.append(layer)
+        gone = []
         for member in join.members:
             if self._members[member.number] is member:
                 self._layer_of[member.number] = layer
             else:
-                layer.remove(member.number)
+                gone.append(member.number)
+        if gone:
+            layer.remove_all(gone)
 
     def _left_in(self, layer: Layer) -> list[Member]:
         return [member for member in layer.members if self._members[member.number] is member]
-
-
-def _terms(members: list[Member]) -> int:
-    return sum(terms_of(member.filter.tree) for member in members)
-
-
-def _cut(members: list[Member]) -> Iterator[list[Member]]:
-    """Yield the members in parts, each of which can be built at once."""
-    part: list[Member] = []
-    terms = 0
-    for member in members:
-        part.append(member)
-        terms += terms_of(member.filter.tree)
-        if terms >= _AT_ONCE_MAX:
-            yield part
-            part, terms = [], 0
-    if part:
-        yield part
 
 
 def _weight(filter_: Filter) -> int:

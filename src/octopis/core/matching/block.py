@@ -74,6 +74,11 @@ class Block:
         """Take an entry out."""
         self.live[slot >> 6] &= ~(np.uint64(1) << np.uint64(slot & 63))
 
+    def remove_all(self, slots: Integers) -> None:
+        """Take many entries out."""
+        bits = np.left_shift(np.uint64(1), (slots & 63).astype(np.uint64))
+        np.bitwise_and.at(self.live, slots >> 6, ~bits)
+
     def concerns(self, batch: Batch) -> bool:
         """Tell whether anything can match: an attribute is there that some column asks for."""
         names = self._attributes.keys()

@@ -13,18 +13,16 @@ rest of the layer costs it nothing, however large it is.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 
-from octopis.core.filters import Filter
 from octopis.core.filters.operands import Attributes
-from octopis.core.filters.terms import PresenceTerm, Term, ValueTerm
-from octopis.core.filters.tree import Node, terms_of
+from octopis.core.filters.terms import PresenceTerm
+from octopis.core.filters.tree import terms_of
 from octopis.core.matching.alternatives import (
+    Alternative,
     alternatives,
     asks_for_absence,
     holds,
@@ -36,6 +34,7 @@ from octopis.core.matching.alternatives import (
 from octopis.core.matching.block import Block
 from octopis.core.matching.interface import Batch
 from octopis.core.matching.layout import Entry
+from octopis.core.matching.lists import Listed, Member, listed
 from octopis.core.matching.positions import Integers
 
 _COMMON_MIN = 16
@@ -51,30 +50,12 @@ _LISTED_MAX = 64
 """Entries under one attribute that cost less to evaluate than a block costs to read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A subscription: its number in the index, its destination's, and its filter."""
-
-    number: int
-    destination: int
-    filter: Filter
-
-
-class Listed(NamedTuple):
-    """An entry that is evaluated; `is_shared` says that it stands under several attributes."""
-
-    number: int
-    destination: int
-    nodes: tuple[Node, ...]
-    is_shared: bool
-
-
 class Layer:
     """An immutable part of the index; removing only marks what is no longer there."""
 
     def __init__(self, members: Sequence[Member]) -> None:
         self.members = members
-        self.terms = sum(terms_of(member.filter.tree) for member in members)
+        self.terms = terms_in(members)
         self._removed: set[int] = set()
         self._lists: dict[str, list[Listed]] = {}
         self._blocks: dict[str | None, Block] = {}
@@ -112,12 +93,10 @@ class Layer:
                     self._list(entry, [name])
 
     def _list(self, entry: Entry, names: list[str]) -> None:
-        # What is said of other attributes than the one that is there most likely fails at once.
-        terms = sorted(entry.terms, key=lambda term: _effort(term, names))
-        nodes = (*terms, *entry.rest)
-        listed = Listed(entry.number, entry.destination, nodes, len(names) > 1)
+        alternative = Alternative(entry.terms, entry.rest)
+        found = listed(entry.number, entry.destination, alternative, names)
         for name in names:
-            self._lists.setdefault(name, []).append(listed)
+            self._lists.setdefault(name, []).append(found)
 
     # Removing
 
@@ -133,6 +112,19 @@ class Layer:
         first, last = np.searchsorted(owners, (number, number + 1)).tolist()
         for block, slot in places[first:last].tolist():
             self._numbered_blocks[block].remove(slot)
+
+    def remove_all(self, numbers: list[int]) -> None:
+        """Take many subscriptions out at once."""
+        self._removed.update(numbers)
+        owners, places = self._by_owner
+        gone = places[np.isin(owners, numbers)]
+        for number in np.unique(gone[:, 0]).tolist():
+            self._numbered_blocks[number].remove_all(gone[gone[:, 0] == number, 1])
+
+    def prepare(self) -> "Layer":
+        """Do beforehand what else the first to be removed would wait for."""
+        assert len(self._by_owner) == 2
+        return self
 
     @cached_property
     def _numbered_blocks(self) -> list[Block]:
@@ -171,36 +163,29 @@ class Layer:
 
     def reached(self, attributes: Attributes, bits: int) -> int:
         """Return `bits` with those of destinations on that have a listed entry which matches."""
-        for listed in self._listed(attributes):
-            if not bits >> listed.destination & 1 and holds(listed.nodes, attributes):
-                bits |= 1 << listed.destination
+        for each in self._listed(attributes):
+            if not bits >> each.destination & 1 and holds(each.nodes, attributes):
+                bits |= 1 << each.destination
         return bits
 
     def listed_matches(self, attributes: Attributes) -> Iterator[int]:
         """Yield the owners of listed entries that match; one may come several times."""
-        for listed in self._listed(attributes):
-            if holds(listed.nodes, attributes):
-                yield listed.number
+        for each in self._listed(attributes):
+            if holds(each.nodes, attributes):
+                yield each.number
 
     def _listed(self, attributes: Attributes) -> Iterator[Listed]:
         """Yield the entries under the names of a notification, those under several once."""
         seen: set[int] = set()
         for name in attributes:
-            for listed in self._lists.get(name, ()):
-                if listed.number in self._removed:
+            for each in self._lists.get(name, ()):
+                if each.number in self._removed:
                     continue
-                if listed.is_shared:
-                    if id(listed) in seen:
+                if each.is_shared:
+                    if id(each) in seen:
                         continue
-                    seen.add(id(listed))
-                yield listed
-
-
-def _effort(term: Term, names: list[str]) -> int:
-    """Return the place of a term among those that are evaluated for whoever has one of `names`."""
-    if isinstance(term, ValueTerm | PresenceTerm):
-        return int(term.attribute in names)
-    return 2
+                    seen.add(id(each))
+                yield each
 
 
 def _counts(entries: list[Entry], needed: list[set[str]]) -> Counter[str]:
@@ -221,3 +206,27 @@ def _common(counts: Counter[str], entries: int) -> set[str]:
     if len(often) > _COMMON_MAX:
         often = sorted(often, key=lambda name: (-counts[name], name))[:_COMMON_MAX]
     return set(often)
+
+
+def prepared_layer(members: Sequence[Member]) -> Layer:
+    """Return a layer of the members that has done beforehand all that can be."""
+    return Layer(members).prepare()
+
+
+def terms_in(members: Sequence[Member]) -> int:
+    """Return how many terms the members' filters have."""
+    return sum(terms_of(member.filter.tree) for member in members)
+
+
+def cut(members: Sequence[Member], terms_max: int) -> Iterator[list[Member]]:
+    """Yield the members in parts, which end where they have `terms_max` terms or more."""
+    part: list[Member] = []
+    terms = 0
+    for member in members:
+        part.append(member)
+        terms += terms_of(member.filter.tree)
+        if terms >= terms_max:
+            yield part
+            part, terms = [], 0
+    if part:
+        yield part

@@ -27,7 +27,6 @@ from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, enco
 from octopis.core.wire.inquiries import Asking, decode_asking
 from octopis.core.wire.published import Published, PublishedBody, decode_published, make_published
 from octopis.core.wire.subscriptions import (
-    PART_MAX,
     Assembler,
     decode_bits,
     decode_changes,
@@ -38,6 +37,7 @@ from octopis.core.wire.subscriptions import (
     encode_host_state,
     encode_host_table,
     encode_snapshot,
+    in_parts,
 )
 from octopis.core.wire.targeted import TargetedDecoder
 from octopis.errors import ProtocolError
@@ -121,8 +121,7 @@ def frames_of(messages: list[Encoded]) -> list[bytes]:
         if kind in _WHOLE_FRAMES:
             frames += items
         elif kind == FrameKind.CHANGES:
-            for start in range(0, len(items), PART_MAX):
-                frames.append(encode_items(kind, items[start : start + PART_MAX]))
+            frames += [encode_items(kind, part) for _, part in in_parts(items, len)]
         else:
             frames.append(encode_items(kind, items))
     return frames

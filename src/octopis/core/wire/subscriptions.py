@@ -30,7 +30,9 @@ from octopis.core.wire.frames import BodyDecoder, FrameKind, encode, encode_fram
 from octopis.errors import InvalidFilter, ProtocolError
 
 PART_MAX = 4
-"""So many subscriptions at most are told in one frame: nobody else waits while they are read."""
+PART_LENGTH_MAX = 512
+"""So many subscriptions at most are told in one frame, and several only where their filters, or
+encoded changes, have at most so many characters in all: nobody else waits while they are read."""
 
 _TAKEN_MAX = 16 * PART_MAX
 
@@ -144,7 +146,8 @@ def encode_change(message: Message) -> bytes:
 
 def snapshot_parts(message: TableSnapshot) -> list[TableSnapshot]:
     """Return a snapshot in parts that are short enough for a frame."""
-    return [TableSnapshot(tuple(part), last) for last, part in _parts(message.subscriptions)]
+    parts = in_parts(message.subscriptions, lambda each: len(str(each.subscription.filter)))
+    return [TableSnapshot(tuple(part), last) for last, part in parts]
 
 
 def encode_snapshot(message: TableSnapshot) -> bytes:
@@ -156,7 +159,7 @@ def encode_snapshot(message: TableSnapshot) -> bytes:
 def encode_host_state(message: HostState) -> list[bytes]:
     """Return the frames of a HostState."""
     head = message.host, message.generation, message.sequence
-    parts = _parts([_out(each) for each in message.subscriptions])
+    parts = in_parts([_out(each) for each in message.subscriptions], lambda each: len(each.filter))
     return [
         encode_frame(FrameKind.HOST_STATE, encode(_HostStatePart(last, *head, part)))
         for last, part in parts
@@ -166,7 +169,8 @@ def encode_host_state(message: HostState) -> list[bytes]:
 def host_table_parts(message: HostTable) -> list[HostTable]:
     """Return a host's table in parts that are short enough for a frame."""
     head = message.host, message.generation, message.sequence
-    return [HostTable(*head, tuple(part), last) for last, part in _parts(message.subscriptions)]
+    parts = in_parts(message.subscriptions, lambda each: len(str(each.filter)))
+    return [HostTable(*head, tuple(part), last) for last, part in parts]
 
 
 def encode_host_table(message: HostTable) -> bytes:
@@ -212,11 +216,19 @@ class Assembler:
         return HostState(part.host, part.generation, part.sequence, whole)
 
 
-def _parts(items: Sequence[_Item]) -> Iterator[tuple[bool, list[_Item]]]:
-    """Yield the items in parts of PART_MAX, each with whether it is the last; at least one."""
-    for start in range(0, max(1, len(items)), PART_MAX):
-        end = start + PART_MAX
-        yield end >= len(items), list(items[start:end])
+def in_parts(
+    items: Sequence[_Item], length: Callable[[_Item], int]
+) -> Iterator[tuple[bool, list[_Item]]]:
+    """Yield the items in parts for a frame each, with whether it is the last; at least one."""
+    part: list[_Item] = []
+    total = 0
+    for item in items:
+        total += (more := length(item))
+        if part and (len(part) == PART_MAX or total > PART_LENGTH_MAX):
+            yield False, part
+            part, total = [], more
+        part.append(item)
+    yield True, part
 
 
 def _out(subscription: Subscription) -> _Subscription:

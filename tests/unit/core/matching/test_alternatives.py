@@ -122,3 +122,17 @@ def test_nodes_hold_only_together():
     assert not holds(nodes, {"a": 1})
     assert not holds(nodes, {"c": 1})
     assert holds((), {})
+
+
+def test_many_patterns_for_one_text_are_one_alternative_and_prefixes_are_not():
+    searches = [f"t LIKE '%{letter}%'" for letter in "abcdefgh"]
+    few = " OR ".join([*searches[:7], "u = 1"])
+    assert len(alternatives(parse_filter(few).tree)) == 8
+    many = " OR ".join([*searches, "u = 1", "t LIKE 'x%y'", "v LIKE '%z'"])
+    found = alternatives(parse_filter(many).tree)
+    assert [len(each.rest) for each in found] == [0, 0, 0, 1]
+    (together,) = found[-1].rest
+    assert terms_of(together) == 8
+    assert one_of(found[-1].rest, {}) == {"t"}
+    assert holds(found[-1].rest, {"t": "---h"})
+    assert not holds(found[-1].rest, {"t": "---x", "u": 1})

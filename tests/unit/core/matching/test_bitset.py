@@ -162,6 +162,39 @@ def test_large_layers_are_joined_meanwhile_and_small_ones_are_read_until_then():
     assert sorted(index.matches([{"a": 1}])[0]) == [0, *range(1, 7), *range(9, 2_100)]
 
 
+def test_many_that_go_while_their_layers_are_joined_go_at_once(monkeypatch: pytest.MonkeyPatch):
+    later = Later()
+    index: BitsetIndex[int, str] = BitsetIndex(later.submit)
+    index.add_many((number, ANY, "link") for number in range(1_500))
+    index.tidy()
+    for number in range(0, 1_500, 2):
+        index.remove(number)
+    later.build()
+    one_by_one: list[int] = []
+    monkeypatch.setattr(Layer, "remove", lambda _, number: one_by_one.append(number))
+    index.tidy()
+    assert one_by_one == []
+    assert sizes(index) == [750]
+    assert sorted(index.matches([{"a": 1}])[0]) == [*range(1, 1_500, 2)]
+
+
+def test_layers_that_are_large_enough_are_joined_no_more():
+    later = Later()
+    index: BitsetIndex[int, str] = BitsetIndex(later.submit)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bitset, "_JOINED_MAX", 3_000)
+        for start in range(0, 10_000, 500):
+            index.add_many((number, ANY, "link") for number in range(start, start + 500))
+            index.tidy()
+            later.build()
+        for _ in range(300):
+            index.destinations([{"a": 1}])
+        later.build()
+        index.tidy()
+        assert max(sizes(index)) <= 3_000
+        assert len(index.matches([{"a": 1}])[0]) == 10_000
+
+
 def test_much_that_is_added_at_once_is_cut_so_that_nobody_waits_long():
     later = Later()
     index: BitsetIndex[int, str] = BitsetIndex(later.submit)

@@ -15,6 +15,7 @@ from octopis.core.routing.messages import (
 )
 from octopis.core.wire import subscriptions
 from octopis.core.wire.frames import FrameDecoder, FrameKind, encode, encode_items
+from octopis.core.wire.link import encode_message, frames_of
 from octopis.core.wire.subscriptions import (
     PART_MAX,
     Assembler,
@@ -126,3 +127,16 @@ def test_numbers_that_cannot_be_are_refused(number: int):
 def test_a_notification_is_no_change():
     with pytest.raises(AssertionError):
         encode_change(NotificationMessage(None))  # type: ignore[arg-type]
+
+
+def test_long_filters_have_frames_of_their_own_however_they_are_told():
+    long = " OR ".join(f"name{number} = 1" for number in range(60))
+    texts = ["x = 1", "x = 2", long, long, "x = 3"]
+    many = [Subscription(f"me/{n}", parse_filter(text), 0) for n, text in enumerate(texts)]
+    told = tuple(Subscribe(each, ClusterBitVector(1), HOST) for each in many)
+    parts = [
+        [s.subscription.id for s in p.subscriptions] for p in snapshot_parts(TableSnapshot(told))
+    ]
+    assert parts == [["me/0", "me/1"], ["me/2"], ["me/3"], ["me/4"]]
+    assert len(encode_host_state(HostState(HOST, 1, 2, tuple(many)))) == 4
+    assert len(frames_of([encode_message(each) for each in told])) == 4
