@@ -268,10 +268,8 @@ class NeighbourLink:
     def messages_arrived(self, messages: list[Message]) -> None:
         """Let the routing core have what the neighbour has sent, as much at once as it wants."""
         self.heard_at = self._loop.time()
-        step = self._core.batch_size(messages)
-        for start in range(0, len(messages), step):
-            part = messages[start : start + step]
-            effects = self._core.messages_arrived(self.neighbour, part, time.monotonic_ns())
+        parts = self._core.arrive_in_parts(self.neighbour, messages, time.monotonic_ns())
+        for effects in parts:
             self._effects.carry_out(effects)
             self._effects.flush()
         if not self._broker.start_up.is_over:

@@ -179,15 +179,16 @@ async def _strike(
     equal_s = await witnesses.agree()
     expected = sum(published.values()) * len(living)
     got = [(broker, source, each) for broker in living for source, each, _ in witnesses[broker].got]
+    once = set(got)
     return Aftermath(
         what=blow.what,
         blow=" ".join(broker.short for broker in blow.brokers),
         published=sum(published.values()),
         expected=expected,
-        lost=expected - len(set(got)),
-        duplicates=len(got) - len(set(got)),
+        lost=expected - len(once),
+        duplicates=len(got) - len(once),
         cut_off=sum(
-            (broker, source.short, count - 1) not in set(got)
+            (broker, source.short, count - 1) not in once
             for broker in living
             for source, count in published.items()
         ),

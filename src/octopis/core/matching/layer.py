@@ -38,7 +38,7 @@ from octopis.core.matching.interface import Batch
 from octopis.core.matching.layout import Entry
 from octopis.core.matching.positions import Integers
 
-_COMMON_MIN = 16
+_COMMON_MIN = 8
 """Entries that name an attribute, from which on it may have columns in a block."""
 
 _COMMON_SHARE = 512
