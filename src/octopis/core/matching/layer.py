@@ -184,6 +184,8 @@ class Layer:
 
     def _listed(self, attributes: Attributes) -> Iterator[Listed]:
         """Yield the entries under the names of a notification, those under several once."""
+        if self._lists.keys().isdisjoint(attributes):  # mostly so, and quick
+            return
         seen: set[int] = set()
         for name in attributes:
             for listed in self._lists.get(name, ()):
