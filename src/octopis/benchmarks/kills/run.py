@@ -6,6 +6,7 @@ the time between two of its publications.
 """
 
 import asyncio
+import logging
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
@@ -107,6 +108,8 @@ def run(
             found.append(each)
         return found
 
+    # That clients lose their connections is what is measured: nobody has to be told.
+    logging.getLogger("octopis.client").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory() as folder:
         return uvloop.run(work(Path(folder) / "log"))
 
