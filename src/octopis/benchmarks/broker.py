@@ -4,7 +4,6 @@ Every broker, publisher and subscriber is a process of its own; the subscriber d
 Rates are end to end: from the first publication until the last delivery.
 """
 
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from octopis.benchmarks.broker_roles import overlay_named
-from octopis.benchmarks.processes import RoleProcess, started_role
+from octopis.benchmarks.processes import RoleProcess, free_ports, started_role
 
 TARGETS = {
     ("1 broker, 1,000 subscriptions", "notifications/s"): 25_000,
@@ -83,7 +82,7 @@ def _round_trip(  # noqa: PLR0913, PLR0917 - one call for each setting
 def _overlay(algorithm: str, overlay: str, processes: int) -> Iterator[list[str]]:
     """Run an overlay, its brokers dealt out to processes; yield where to connect."""
     count = len(overlay_named(overlay).brokers)
-    ports = _free_ports(count)
+    ports = free_ports(count)
     with ExitStack() as stack:
         started = [
             stack.enter_context(
@@ -110,11 +109,3 @@ def _role(role: str, options: dict[str, Any]) -> Iterator[RoleProcess]:
     with started_role(role, options) as process:
         process.first = process.hear()
         yield process
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports

@@ -1,10 +1,12 @@
 """The processes of benchmarks: none of them outlives the one who has started it."""
 
+import secrets
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -13,6 +15,19 @@ from octopis.errors import OperationFailed
 from octopis.signals import interrupts_wait
 
 _WAIT_S = 10
+_PORTS = range(15_000, 32_000)
+"""Below those that the system gives to connections, which would take a free one meanwhile."""
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports in a row that nobody listens at."""
+    while True:
+        first = secrets.choice(_PORTS[:-count])
+        ports = list(range(first, first + count))
+        with suppress(OSError), ExitStack() as stack:
+            for port in ports:
+                stack.enter_context(socket.create_server(("127.0.0.1", port)))
+            return ports
 
 
 def run_child(command: list[str], what: str) -> bytes:

@@ -72,7 +72,7 @@ class Intake:
         self._inquiries = inquiries
         self._pace = pace
         self._clients = clients
-        self._batch_max = min(BATCH_MAX, core.batch_max)
+        self._batch_max = min(BATCH_MAX, core.at_once_max)
         self._bytes_max = limits.frame_max // 2
         self._limits = limits
         self._hosts: Counter[str] = Counter()
@@ -248,7 +248,10 @@ class Intake:
         before = self._core.counters.unsent
         self.published += len(batch)
         self._recorder.published(batch)
-        self._effects.carry_out(self._core.client_publishes(batch, time.monotonic_ns()))
+        for effects in self._core.publishes_in_parts(batch, time.monotonic_ns()):
+            self._effects.carry_out(effects)
+            if len(batch) > self._core.batch_max:  # let them go before the next is planned
+                self._effects.flush()
         return self._core.counters.unsent - before
 
     def _begin(self, session: ClientSession) -> _Publication | None:

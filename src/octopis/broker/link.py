@@ -163,21 +163,24 @@ class NeighbourLink:
         unsent = changes
         if self._targeted is not None:
             unsent += self._targeted.decode_items([item for _, item in notifications])
-        before = self._core.counters.rerouted
+        counters = self._core.counters
+        before = counters.rerouted, counters.lost_without_route
         effects = self._core.link_down(self.neighbour, unsent, time.monotonic_ns())
-        rerouted = self._core.counters.rerouted - before
+        rerouted = counters.rerouted - before[0]
         lost = len(notifications) - rerouted
         self.lost += lost
-        self._say_down(reason, lost, rerouted)
+        self._say_down(reason, lost, rerouted, counters.lost_without_route - before[1])
         if self._queue_log is not None:
             self._queue_log.went_down(time.time_ns(), rerouted + len(changes))
         self._effects.carry_out(effects)
         self._effects.flush()
 
-    def _say_down(self, reason: str, lost: int, rerouted: int) -> None:
+    def _say_down(self, reason: str, lost: int, rerouted: int, unreachable: int) -> None:
         thrown = f", {lost:,} notifications are lost with it" if lost else ""
-        around = f", {rerouted:,} notifications go another way" if rerouted else ""
-        is_expected = self._goodbye is not None and not lost
+        around = f", {rerouted:,} notifications are routed anew" if rerouted else ""
+        if unreachable:
+            around += f", {unreachable:,} of their targets cannot be reached"
+        is_expected = self._goodbye is not None and not lost and not unreachable
         _log.log(
             logging.INFO if is_expected else logging.WARNING,
             "%s: the link to %s is down: %s%s%s",
@@ -266,10 +269,8 @@ class NeighbourLink:
     def messages_arrived(self, messages: list[Message]) -> None:
         """Let the routing core have what the neighbour has sent, as much at once as it wants."""
         self.heard_at = self._loop.time()
-        step = self._core.batch_size(messages)
-        for start in range(0, len(messages), step):
-            part = messages[start : start + step]
-            effects = self._core.messages_arrived(self.neighbour, part, time.monotonic_ns())
+        parts = self._core.arrive_in_parts(self.neighbour, messages, time.monotonic_ns())
+        for effects in parts:
             self._effects.carry_out(effects)
             self._effects.flush()
         if not self._broker.start_up.is_over:

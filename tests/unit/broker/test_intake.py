@@ -19,7 +19,7 @@ class Home:
 
     def __init__(self, batch_max: int) -> None:
         self.id = "here"
-        self.batch_max = batch_max
+        self.batch_max = self.at_once_max = batch_max
         self.held: frozenset[str] = frozenset()
         self.change_brokers: list[str] = []
         self.batches: list[list[Published]] = []
@@ -33,12 +33,12 @@ class Home:
 
     # As the routing core
 
-    def client_publishes(self, batch: list[Published], now_ns: int) -> list[Effect]:
+    def publishes_in_parts(self, batch: list[Published], now_ns: int) -> list[list[Effect]]:
         assert now_ns
         self.batches.append(batch)
         if self.stops_after is not None and len(self.batches) >= self.stops_after:
             self.held = frozenset(["everywhere"])
-        return []
+        return [[]]
 
     def hosts_of(self, part: list[Published]) -> list[set[str]]:
         return [{"everywhere"}] * len(part)

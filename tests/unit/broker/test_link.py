@@ -165,10 +165,11 @@ def test_what_waits_for_a_link_that_goes_down_goes_another_way(caplog):
             assert writer.unsent == 0
 
     run_live(work())
-    assert "5 notifications go another way" in caplog.text
+    assert "5 notifications are routed anew" in caplog.text
+    assert "cannot be reached" not in caplog.text
 
 
-def test_target_that_no_link_leads_to_is_told_to_its_publisher():
+def test_target_that_no_link_leads_to_is_told_to_its_publisher(caplog):
     async def work() -> None:
         async with (
             ready(overlay(line(2), Algorithm.TNR)) as live,
@@ -179,10 +180,46 @@ def test_target_that_no_link_leads_to_is_told_to_its_publisher():
             await tables_hold(live, 1)
             for task in live[FIRST]._tasks:
                 task.cancel()
+            live[FIRST].links[LAST].pump = lambda: None
+            await writer.publish({"x": 0})
             live[FIRST].links[LAST].connection.abort("cut by the test")
             await until(lambda: not live[FIRST].links[LAST].is_up)
             await writer.publish_many([{"x": 1}, {"y": 1}, {"x": 2}])
             assert writer.unsent == 2
+
+    run_live(work())
+    assert "1 notifications are routed anew, 1 of their targets cannot be reached" in caplog.text
+
+
+def test_batch_is_matched_at_once_and_passed_on_in_parts_that_leave_in_between(monkeypatch):
+    async def work() -> None:
+        first, _, last, _ = SQUARE.brokers
+        async with (
+            ready(overlay(SQUARE, Algorithm.TNR)) as live,
+            client_of(live[last]) as reader,
+            client_of(live[first]) as writer,
+            reader.subscribe("x >= 0") as notifications,
+        ):
+            await tables_hold(live, 1)
+            core, link = live[first].core, live[first].links[last]
+            lengths: list[int] = []
+            enqueue = link.enqueue
+
+            def counted(messages, reasons) -> None:
+                enqueue(messages, reasons)
+                lengths.append(len(link.queue))
+
+            monkeypatch.setattr(link, "enqueue", counted)
+            matched = core.table.reached
+            batches: list[int] = []
+            monkeypatch.setattr(
+                core.table, "reached", lambda batch: batches.append(len(batch)) or matched(batch)
+            )
+            await writer.publish_many([{"x": number} for number in range(250)])
+            for _ in range(250):
+                await anext(notifications)
+            assert max(batches) > 80 >= max(lengths)
+            assert core.counters.cases == {"target": 250}
 
     run_live(work())
 

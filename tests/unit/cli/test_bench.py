@@ -69,6 +69,21 @@ def test_broker_measures_rates_and_round_trips(octopis):
     assert sum(figure["target"] is not None for figure in figures) == 6
 
 
+def test_kills_measures_what_others_notice(octopis):
+    words = ("--overlay", "line-2", "--pairs", "0", "--silent", "0", "--json")
+    status, printed, said = octopis("bench", "kills", *words)
+    assert status == 0, said
+    found = json.loads(printed)
+    assert [(each["what"], each["blow"]) for each in found["figures"]] == [
+        ("1 killed", "r0,0"),
+        ("1 killed", "r1,0"),
+    ]
+    (total,) = found["sums"]
+    assert (total["times"], total["duplicates"], total["cut_off"]) == (2, 0, 0)
+    assert total["equal_s_max"] > 0
+    assert "1 killed: r1,0: at most" in said
+
+
 ROW_OF_2 = """
 [topology]
 name = "row-of-2"

@@ -1,22 +1,18 @@
 """An overlay whose brokers can be killed one by one: the other end of the nursery."""
 
 import asyncio
-import secrets
-import socket
 import sys
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from octopis.benchmarks.broker_roles import overlay_named
+from octopis.benchmarks.processes import free_ports
 from octopis.core.model import BrokerId
 from octopis.errors import OperationFailed
-
-_PORTS = range(15_000, 32_000)
-"""Below those that the system gives to connections: a dead broker's port must stay free."""
 
 _END_S = 10.0
 
@@ -63,7 +59,7 @@ async def mortal_brokers(
     overlay: str, algorithm: str, log: Path, limits: dict[str, Any] | None = None
 ) -> AsyncIterator[MortalBrokers]:
     """Run an overlay; whatever happens, all its processes end. What brokers say goes to `log`."""
-    ports = _free_ports(len(overlay_named(overlay).brokers))
+    ports = free_ports(len(overlay_named(overlay).brokers))
     options = {"overlay": overlay, "algorithm": algorithm, "ports": ports, "limits": limits or {}}
     with log.open("ab") as said:
         process = await asyncio.create_subprocess_exec(
@@ -88,13 +84,3 @@ async def mortal_brokers(
         except TimeoutError:
             process.kill()
             await process.wait()
-
-
-def _free_ports(count: int) -> list[int]:
-    while True:
-        first = secrets.choice(_PORTS[:-count])
-        ports = list(range(first, first + count))
-        with suppress(OSError), ExitStack() as stack:
-            for port in ports:
-                stack.enter_context(socket.create_server(("127.0.0.1", port)))
-            return ports

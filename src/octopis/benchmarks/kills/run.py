@@ -6,6 +6,7 @@ the time between two of its publications.
 """
 
 import asyncio
+import logging
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
@@ -107,6 +108,8 @@ def run(
             found.append(each)
         return found
 
+    # That clients lose their connections is what is measured: nobody has to be told.
+    logging.getLogger("octopis.client").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory() as folder:
         return uvloop.run(work(Path(folder) / "log"))
 
@@ -179,15 +182,16 @@ async def _strike(
     equal_s = await witnesses.agree()
     expected = sum(published.values()) * len(living)
     got = [(broker, source, each) for broker in living for source, each, _ in witnesses[broker].got]
+    once = set(got)
     return Aftermath(
         what=blow.what,
         blow=" ".join(broker.short for broker in blow.brokers),
         published=sum(published.values()),
         expected=expected,
-        lost=expected - len(set(got)),
-        duplicates=len(got) - len(set(got)),
+        lost=expected - len(once),
+        duplicates=len(got) - len(once),
         cut_off=sum(
-            (broker, source.short, count - 1) not in set(got)
+            (broker, source.short, count - 1) not in once
             for broker in living
             for source, count in published.items()
         ),

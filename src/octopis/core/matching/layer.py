@@ -37,7 +37,7 @@ from octopis.core.matching.layout import Entry
 from octopis.core.matching.lists import Listed, Member, listed
 from octopis.core.matching.positions import Integers
 
-_COMMON_MIN = 16
+_COMMON_MIN = 8
 """Entries that name an attribute, from which on it may have columns in a block."""
 
 _COMMON_SHARE = 512
@@ -176,6 +176,8 @@ class Layer:
 
     def _listed(self, attributes: Attributes) -> Iterator[Listed]:
         """Yield the entries under the names of a notification, those under several once."""
+        if self._lists.keys().isdisjoint(attributes):  # mostly so, and quick
+            return
         seen: set[int] = set()
         for name in attributes:
             for each in self._lists.get(name, ()):

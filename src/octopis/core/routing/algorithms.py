@@ -4,7 +4,7 @@ An algorithm is chosen once, when a broker is made.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -113,6 +113,9 @@ class NoRepair:
         return 0
 
 
+RouteInParts = Callable[[Sequence[NotificationMessage], BrokerId | None, int], Iterator[None]]
+
+
 class Strategy(NamedTuple):
     """What an algorithm is made of, for one broker."""
 
@@ -122,6 +125,8 @@ class Strategy(NamedTuple):
     batch_max: int
     """How many notifications may be planned before the first of their copies has left."""
     repair: FaultRepair
+    in_parts: RouteInParts | None = None
+    """Routes a batch of any length, in parts; None where a batch is not matched at once."""
 
 
 def strategy(  # noqa: PLR0913, PLR0917 - one call, in broker.py
@@ -148,7 +153,8 @@ def strategy(  # noqa: PLR0913, PLR0917 - one call, in broker.py
         spreading = Spreading(here, broker, links, table, outbox, clients.lose, unheard, life)
         routing = TargetRouting(here, table, outbox, clients)
         repair = Repair(here, routing, spreading)
-        return Strategy(table, spreading, routing, routing.batch_max, repair)
+        parts = routing.route_in_parts
+        return Strategy(table, spreading, routing, routing.batch_max, repair, parts)
     table = RoutingTable(_last_hop, index)
     broadcast = TwoStepBroadcast(broker, links, table, outbox, clients.lose, unheard)
     if algorithm is Algorithm.SNR:

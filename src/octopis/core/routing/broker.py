@@ -13,7 +13,8 @@ What the driver owes a broker:
 - `compare` now and then, so that nothing stays missed that was under way on a link that broke.
 """
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from octopis.core.filters import Filter
@@ -85,7 +86,10 @@ class Broker:
         made = strategy(
             algorithm, broker, scot, self.link_status, self._outbox, self._clients, index, life
         )
-        self._table, self._subscriptions, self._notifications, self.batch_max, self._repair = made
+        self._table, self._subscriptions, self._notifications, self.batch_max, self._repair = made[
+            :5
+        ]
+        self._in_parts = made.in_parts
         self.changes = 0
         """How often own clients have changed their subscriptions."""
 
@@ -197,6 +201,32 @@ class Broker:
         self._notifications.route(batch, None, now_ns)
         return self._outbox.take()
 
+    def publishes_in_parts(
+        self, notifications: Sequence[Notification], now_ns: int = 0
+    ) -> Iterator[list[Effect]]:
+        """Do the same, in parts: the effects of each are to be carried out before the next.
+
+        So what is planned by the length of queues may leave them in between, and all is matched at
+        once all the same. `at_once_max` are routed so.
+        """
+        batch = [NotificationMessage(notification) for notification in notifications]
+        return self._route_in_parts(batch, None, now_ns)
+
+    @property
+    def at_once_max(self) -> int:
+        """How many notifications `publishes_in_parts` takes."""
+        return self.batch_max if self._in_parts is None else sys.maxsize
+
+    def _route_in_parts(
+        self, batch: Sequence[NotificationMessage], link: BrokerId | None, now_ns: int
+    ) -> Iterator[list[Effect]]:
+        if self._in_parts is None:
+            self._notifications.route(batch, link, now_ns)
+            yield self._outbox.take()
+            return
+        for _ in self._in_parts(batch, link, now_ns):
+            yield self._outbox.take()
+
     def hosts_of(self, notifications: Sequence[Notification]) -> list[set[BrokerId]]:
         """Return for each notification the hosts that it goes to, as far as is known here."""
         return self._table.hosts([each.attributes for each in notifications])
@@ -231,6 +261,20 @@ class Broker:
                         if self._unknown_marks:
                             self._look_at_marks()
         return self._outbox.take()
+
+    def arrive_in_parts(
+        self, link: BrokerId, messages: Sequence[Message], now_ns: int = 0
+    ) -> Iterator[list[Effect]]:
+        """Do the same, in parts: the effects of each are to be carried out before the next."""
+        if all(map(_is_notification, messages)):
+            step = len(messages) if self._in_parts is not None else self.batch_size(messages)
+            for start in range(0, len(messages), step):
+                batch = messages[start : start + step]
+                yield from self._route_in_parts(batch, link, now_ns)  # type: ignore[arg-type]
+            return
+        step = self.batch_size(messages)
+        for start in range(0, len(messages), step):
+            yield self.messages_arrived(link, messages[start : start + step], now_ns)
 
     def mark(self, number: int, now_ns: int = 0) -> list[Effect]:
         """Send a mark after all that own clients have changed; numbers rise, also by restarts."""

@@ -29,7 +29,7 @@ known to be of no use, or else the crossings that are left: no loops, without id
 """
 
 import sys
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -48,6 +48,10 @@ _SETS_MAX = 4096
 # Members of an Enum are slow to look up.
 _TARGET, _LATE, _EARLY, _WAITS = Reason.TARGET, Reason.LATE, Reason.EARLY, Reason.WAITS
 _AROUND_OVERLOAD, _AROUND_FAULT = Reason.AROUND_OVERLOAD, Reason.AROUND_FAULT
+
+
+_QUICK_PARTS = 8
+"""So many times as much may wait for a link that has been quick so far."""
 
 
 class Crossroads:
@@ -330,7 +334,12 @@ class TargetRouting:
 
     @property
     def batch_max(self) -> int:
-        """A batch is on its queues before any of it leaves: a larger one would look congested."""
+        """A batch is on its queues before any of it leaves: a larger one would look congested.
+
+        Without another cluster there is nothing to decide by that.
+        """
+        if not self._here.icols:
+            return sys.maxsize
         room = min((status.congestion_threshold for status in self._here.links), default=inf)
         return max(1, int(min(room, sys.maxsize)))
 
@@ -338,6 +347,28 @@ class TargetRouting:
         self, batch: Sequence[NotificationMessage], sender: BrokerId | None, now_ns: int
     ) -> None:
         """Route notifications of a local publisher (`sender` None) or from a neighbour."""
+        self.pass_on(self._deliver(batch, sender), now_ns)
+
+    def route_in_parts(
+        self, batch: Sequence[NotificationMessage], sender: BrokerId | None, now_ns: int
+    ) -> Iterator[None]:
+        """Match a batch at once, and pass on a part at a time: queues may empty in between.
+
+        Where all are empty, links have taken what there was at once: they get more together.
+        """
+        batch = self._deliver(batch, sender)
+        start = 0
+        while start < len(batch):
+            is_quick = not any(link.queue_length for link in self._here.links)
+            end = start + (_QUICK_PARTS * self.batch_max if is_quick else self.batch_max)
+            self.pass_on(batch[start:end], now_ns, is_quick=is_quick)
+            start = end
+            yield
+
+    def _deliver(
+        self, batch: Sequence[NotificationMessage], sender: BrokerId | None
+    ) -> Sequence[NotificationMessage]:
+        """Deliver to local clients, and return the batch with its targets."""
         own_bit = self._here.own_bit
         arrived: Sequence[NotificationMessage]
         if sender is None:
@@ -352,13 +383,18 @@ class TargetRouting:
             attributes = [message.notification.attributes for message in arrived]
         if arrived:
             self._clients.deliver(arrived, self._table.local_matches(attributes))
-        self.pass_on(batch, now_ns)
+        return batch
 
-    def pass_on(self, batch: Sequence[NotificationMessage], now_ns: int) -> None:
-        """Send copies to the targets beyond this broker, all of a link together."""
+    def pass_on(
+        self, batch: Sequence[NotificationMessage], now_ns: int, *, is_quick: bool = False
+    ) -> None:
+        """Send copies to the targets beyond this broker, all of a link together.
+
+        `is_quick`: links take it at once, as far as is known, and no queue grows by it.
+        """
         here = self._here
         closed = here.closed(now_ns)
-        stays_open = not closed and here.has_room_for(len(batch))
+        stays_open = not closed and (is_quick or here.has_room_for(len(batch)))
         by_link: dict[LinkStatus, tuple[list[NotificationMessage], list[Reason]]] = {
             link: ([], []) for link in here.links
         }
