@@ -23,10 +23,10 @@ from octopis.core.routing import (
 )
 from octopis.core.routing.messages import Subscribe
 from octopis.simulator.audience import Broadcast, Copy, Flight
+from octopis.simulator.audience_index import FlightAttributes
 from octopis.simulator.kernel import Kernel
 from octopis.simulator.network import Output, Station
 from octopis.simulator.notifying import IdentifiedNotifying, StaticNotifying
-from octopis.simulator.real_brokers import FlightAttributes
 from octopis.simulator.subscribing import FloodSubscribing, TwoStepSubscribing
 from support.overlays import A0, A1, A2, B0, B1, B2, C0, C1, C2
 from support.simulations import MS, Publishes, Setup, Subscribes

@@ -22,7 +22,8 @@ from octopis.scenario.costs import format_profile
 from octopis.signals import stops_as_interrupts
 
 app = typer.Typer(
-    help="Measure OctopiS here: matching, routing, simulator, broker, attack, kills, pipeline.",
+    help="Measure OctopiS here: matching, routing, simulator, faults, broker, attack, kills, "
+    "pipeline.",
     no_args_is_help=True,
 )
 _NOTES_SHOWN = 3
@@ -270,6 +271,52 @@ def bench_simulator(
             for case, figures in measured
         ],
         caption=machine.describe(),
+    )
+
+
+@app.command(name="faults")
+def bench_faults(
+    topology: options.TopologyOption = None,
+    share: Annotated[
+        float, typer.Option(min=0, max=0.9, help="The share of all brokers that are dead.")
+    ] = 0.17,
+    draws: Annotated[int, typer.Option(min=1, help="How often they are drawn anew.")] = 100,
+    seed: SeedOption = 1,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Measure what still arrives in the simulator while brokers are dead: a few minutes."""
+    from octopis.benchmarks import faults  # noqa: PLC0415 - loads Arrow
+
+    named = load(topology or "paper")
+    outcomes = []
+    for found in faults.run(named, share, draws, seed):
+        outcomes.append(found)
+        sys.stderr.write(f"measured draw {len(outcomes)} of {draws}\n")
+    rows = []
+    for algorithm in faults.ORDER:
+        whole = faults.together([each[algorithm] for each in outcomes])
+        rows.append(
+            {
+                "algorithm": algorithm.value,
+                "expected": whole.expected,
+                "delivered": whole.made,
+                "percent": round(100 * whole.share, 3),
+                "worst_draw_percent": round(
+                    100 * min(each[algorithm].share for each in outcomes), 3
+                ),
+                "path_mean": round(whole.hops_mean, 3),
+                "longer_mean": round(whole.detour_mean, 3),
+                "notification_ims": whole.notification_ims,
+            }
+        )
+    if as_json:
+        settings = {"topology": named.name, "share": share, "draws": draws, "seed": seed}
+        output.print_json(settings | {"figures": rows})
+        return
+    output.print_table(
+        f"{named.name}, {share:.0%} of the brokers dead, {draws} draws; among connected hosts",
+        ("", "expected", "delivered", "%", "worst draw %", "mean path", "longer by", "IMs"),
+        [tuple(row.values()) for row in rows],
     )
 
 

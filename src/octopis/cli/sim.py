@@ -24,7 +24,8 @@ from rich.text import Text
 from octopis.cli import options, output
 from octopis.core.routing import Algorithm
 from octopis.errors import InvalidConfiguration, LawViolated
-from octopis.scenario.document import CutLink, SlowLink
+from octopis.scenario.dead import draw_dead
+from octopis.scenario.document import CutLink, DeadBroker, SlowLink
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import Scenario, read_scenario
 from octopis.scenario.plan import ScenarioPlan
@@ -39,6 +40,12 @@ app = typer.Typer(
 )
 
 _DELAYS = {"delay_p50_ns": "delay, median", "delay_p99_ns": "delay, 99th percentile"}
+
+
+Dead = Annotated[
+    list[str] | None,
+    typer.Option(help="A broker that is dead all the time, with its links and clients, as b,2."),
+]
 
 
 @app.command()
@@ -63,9 +70,14 @@ def example(
             "b,2:b,0:500:1500."
         ),
     ] = None,
+    dead: Dead = None,
 ) -> None:
     """Write a scenario of stock quotes: subscribers of 2% of them, placed at random."""
-    faults = (*map(_slow_link, slow or ()), *map(_cut_link, cut or ()))
+    faults = (
+        *map(_slow_link, slow or ()),
+        *map(_cut_link, cut or ()),
+        *map(DeadBroker, dead or ()),
+    )
     write_example(replace(plan, name=out.resolve().name, faults=faults), out)
     output.say(f"Scenario: {out}. Next: octopis sim run {out}")
 
@@ -89,10 +101,18 @@ def run_scenario(  # noqa: PLR0913, PLR0917 - each is an option of the command
         bool,
         typer.Option("--real-brokers", help="Let routing.Broker decide: the same trace, slower."),
     ] = False,
+    dead: Dead = None,
+    dead_share: Annotated[
+        float,
+        typer.Option(help="A share of all brokers that are dead, drawn by the scenario's seed."),
+    ] = 0,
     as_json: output.JsonFlag = False,
 ) -> None:
     """Run a scenario in virtual time and leave its trace."""
     loaded = read_scenario(scenario)
+    scot = loaded.topology.scot
+    drawn = draw_dead(scot, dead_share, loaded.document.scenario.seed)
+    loaded = loaded.with_dead([*map(scot.broker, dead or ()), *drawn])
     if algorithm is not None:
         loaded = loaded.with_algorithm(algorithm)
     folder = out or _usual_folder(loaded)
@@ -136,6 +156,7 @@ def replay(
     loaded = read_scenario(folder).with_algorithm(evidence.algorithm)
     if loaded.digest != evidence.scenario_digest:
         raise InvalidConfiguration(f"{loaded.folder} is not the scenario that was run: it differs")
+    loaded = loaded.with_dead(map(loaded.topology.scot.broker, evidence.dead))
     with TemporaryDirectory() as parent:
         again = Path(parent) / "trace"
         try:
@@ -200,7 +221,10 @@ def print_summary(summary: RunSummary, folder: Path, delays: dict[str, int | Non
     ]
     if summary.dnr_cases:
         cases = ", ".join(f"{name}: {count:,}" for name, count in summary.dnr_cases.items())
-        facts.append(("cases of dynamic routing", cases))
+        is_tnr = summary.algorithm == Algorithm.TNR.value
+        facts.append(("copies by reason" if is_tnr else "cases of dynamic routing", cases))
+    if summary.dead_brokers:
+        facts.append(("dead brokers", ", ".join(summary.dead_brokers)))
     if summary.sync_ims:
         facts.append(("IMs of links that came back", summary.sync_ims))
     output.print_facts(f"{summary.scenario}, seed {summary.seed}", facts)
@@ -226,7 +250,7 @@ def print_moments(violation: str, messages: list[dict[str, Any]]) -> None:
 
 def _moment(row: dict[str, Any]) -> tuple[object, ...]:
     about = row["subscription"] or f"{row['publisher']} {row['sequence']}"
-    carries = row["cbv_p"] or (f"{row['bids']} ids" if row["bids"] else "")
+    carries = row["cbv_p"] or (f"{row['bids']} brokers" if row["bids"] else "")
     return (
         f"{row['enqueued_ns'] / 1e9:.6f}",
         row["source"],

@@ -66,6 +66,16 @@ class CutLink(msgspec.Struct, frozen=True):
     end_ms: float
 
 
+class DeadBroker(msgspec.Struct, frozen=True):
+    """A broker that is dead during the whole run, with all its links and clients."""
+
+    broker: str
+
+
+Fault = SlowLink | CutLink | DeadBroker
+_TABLES = {SlowLink: "slow_links", CutLink: "cut_links", DeadBroker: "dead_brokers"}
+
+
 class ScenarioDocument(TopologyDocument, frozen=True, kw_only=True):
     """The tables of `scenario.toml`."""
 
@@ -75,6 +85,7 @@ class ScenarioDocument(TopologyDocument, frozen=True, kw_only=True):
     costs: Costs
     slow_links: tuple[SlowLink, ...] = ()
     cut_links: tuple[CutLink, ...] = ()
+    dead_brokers: tuple[DeadBroker, ...] = ()
 
 
 def parse_scenario(text: str, where: str) -> tuple[ScenarioDocument, NamedTopology]:
@@ -92,7 +103,25 @@ def parse_scenario(text: str, where: str) -> tuple[ScenarioDocument, NamedTopolo
             for before, other in enumerate(faults[:number]):
                 if _overlap(fault, other, topology):
                     raise InvalidConfiguration(f"{place} and [{before}] overlap: make them one")
+    dead_brokers(document, topology, where)
     return document, topology
+
+
+def dead_brokers(
+    document: ScenarioDocument, topology: NamedTopology, where: str
+) -> frozenset[BrokerId]:
+    """Return the brokers that are dead, or raise InvalidConfiguration."""
+    try:
+        found = [topology.scot.broker(each.broker) for each in document.dead_brokers]
+    except InvalidTopology as failure:
+        raise InvalidConfiguration(f"{where}: dead_brokers: {failure}") from failure
+    if len(set(found)) < len(found):
+        raise InvalidConfiguration(f"{where}: dead_brokers: a broker is there twice")
+    if len(found) == len(topology.scot.brokers):
+        raise InvalidConfiguration(f"{where}: dead_brokers: one broker at least must live")
+    if found and document.cut_links:
+        raise InvalidConfiguration(f"{where}: a run has dead brokers or cut links, not both")
+    return frozenset(found)
 
 
 def _ends(fault: SlowLink | CutLink, topology: NamedTopology) -> tuple[BrokerId, BrokerId]:
@@ -125,7 +154,7 @@ def format_scenario(  # noqa: PLR0913 - the tables of one document
     *,
     profile: Profile,
     queues: QueueOptions,
-    faults: tuple[SlowLink | CutLink, ...] = (),
+    faults: tuple[Fault, ...] = (),
 ) -> str:
     """Return the text of a `scenario.toml`."""
     description = heading.description or None
@@ -138,9 +167,9 @@ def format_scenario(  # noqa: PLR0913 - the tables of one document
         encode_table("queues", msgspec.structs.asdict(queues), _QUEUE_COMMENTS),
         format_profile(profile),
     ]
-    for fault in faults:
-        name = "[slow_links]" if isinstance(fault, SlowLink) else "[cut_links]"
-        tables.append(encode_table(name, msgspec.structs.asdict(fault)))
+    tables += [
+        encode_table(f"[{_TABLES[type(fault)]}]", msgspec.structs.asdict(fault)) for fault in faults
+    ]
     return "\n".join(tables)
 
 

@@ -1,7 +1,7 @@
 """A scenario on disk: one folder with a TOML document and three Parquet tables."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import file_digest, sha256
@@ -11,12 +11,18 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm
 from octopis.core.topology import NamedTopology
 from octopis.errors import InvalidConfiguration
 from octopis.files import whole_folder
 from octopis.scenario import publications, tables
-from octopis.scenario.document import ScenarioDocument, parse_scenario
+from octopis.scenario.document import (
+    DeadBroker,
+    ScenarioDocument,
+    dead_brokers,
+    parse_scenario,
+)
 
 DOCUMENT = "scenario.toml"
 SUBSCRIPTIONS = "subscriptions.parquet"
@@ -39,14 +45,43 @@ class Scenario:
     notification_count: int
 
     def publications(self) -> Iterator[publications.Publications]:
-        """Yield the notifications, batch by batch."""
-        return publications.read_publications(self.folder / NOTIFICATIONS, self.publishers)
+        """Yield the notifications of living publishers, batch by batch."""
+        found = publications.read_publications(self.folder / NOTIFICATIONS, self.publishers)
+        silent = {n for n, each in enumerate(self.publishers) if each.broker in self.dead}
+        if not silent:
+            return found
+        heard = (batch.without(silent) for batch in found)
+        return (batch for batch in heard if batch.publishers)
 
     def with_algorithm(self, algorithm: Algorithm) -> "Scenario":
         """Return the scenario routed by another algorithm; its tables stay the same."""
         routing = msgspec.structs.replace(self.document.routing, algorithm=algorithm)
         document = msgspec.structs.replace(self.document, routing=routing)
         return replace(self, document=document)
+
+    def with_dead(self, brokers: Iterable[BrokerId]) -> "Scenario":
+        """Return the scenario with these brokers dead, too; raise InvalidConfiguration."""
+        dead = sorted(self.dead.union(brokers))
+        document = msgspec.structs.replace(
+            self.document, dead_brokers=tuple(DeadBroker(broker.short) for broker in dead)
+        )
+        dead_brokers(document, self.topology, str(self.folder))
+        return replace(self, document=document)
+
+    @cached_property
+    def dead(self) -> frozenset[BrokerId]:
+        """The brokers that are dead during the whole run."""
+        return dead_brokers(self.document, self.topology, str(self.folder))
+
+    def among_living(self) -> "Scenario":
+        """Return the scenario without subscribers at dead brokers; their publishers are silent."""
+        if not self.dead:
+            return self
+        living = [each for each in self.subscribers if each.broker not in self.dead]
+        silent = [each.name for each in self.publishers if each.broker in self.dead]
+        unsent = publications.count_of(self.folder / NOTIFICATIONS, silent)
+        left = self.notification_count - unsent
+        return replace(self, subscribers=living, notification_count=left)
 
     def notification_schema(self) -> pa.Schema:
         """Return the columns of the notifications table."""

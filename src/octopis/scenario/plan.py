@@ -15,7 +15,7 @@ from octopis.core.toml import bounds, described, is_within
 from octopis.core.topology import NamedTopology, from_catalogue
 from octopis.errors import InvalidConfiguration
 from octopis.scenario.costs import Profile, profile_named
-from octopis.scenario.document import CutLink, Heading, QueueOptions, SlowLink, format_scenario
+from octopis.scenario.document import Fault, Heading, QueueOptions, format_scenario
 
 MINUTES_MAX = 1_000_000
 """About two years: all times of a run then fit in 64 bits."""
@@ -31,7 +31,7 @@ class ScenarioPlan(Struct, frozen=True, kw_only=True):
     topology: NamedTopology = field(default_factory=lambda: from_catalogue("figure-3"))
     profile: Profile = field(default_factory=lambda: profile_named("paper"))
     queues: QueueOptions = QueueOptions()
-    faults: tuple[SlowLink | CutLink, ...] = ()
+    faults: tuple[Fault, ...] = ()
 
     subscribers: Annotated[int, Meta(ge=0, description="Clients with one subscription each.")] = 100
     publishers: Annotated[int, Meta(ge=0, description="Clients that publish stock quotes.")] = 10

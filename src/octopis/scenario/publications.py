@@ -4,7 +4,8 @@ The table may be large, so it is read batch by batch, and may be a folder of par
 their names. An attribute that is null is absent.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +33,16 @@ class Publications(NamedTuple):
     intended_ns: list[int]
     attributes: list[dict[str, Value]]
 
+    def without(self, publishers: set[int]) -> "Publications":
+        """Return the rows of all other publishers."""
+        is_kept = [publisher not in publishers for publisher in self.publishers]
+        return Publications(
+            list(compress(self.publishers, is_kept)),
+            list(compress(self.sequences, is_kept)),
+            list(compress(self.intended_ns, is_kept)),
+            list(compress(self.attributes, is_kept)),
+        )
+
 
 def count_notifications(path: Path) -> int:
     """Return how many notifications there are, or raise InvalidConfiguration."""
@@ -40,6 +51,16 @@ def count_notifications(path: Path) -> int:
     for part in part_files(path):
         with opened(part) as file:
             rows += int(file.metadata.num_rows)
+    return rows
+
+
+def count_of(path: Path, publishers: Collection[str]) -> int:
+    """Return how many notifications are those of some publishers."""
+    rows = 0
+    for part in part_files(path):
+        with opened(part) as file:
+            names = file.read(columns=["publisher"])["publisher"].cast(pa.string())
+            rows += pc.sum(pc.is_in(names, pa.array(publishers, pa.string()))).as_py() or 0
     return rows
 
 

@@ -140,9 +140,16 @@ class Matcher:
     """Matches batches of notifications against all subscriptions of a scenario."""
 
     def __init__(
-        self, subscribers: Sequence[Subscriber], hosts: Sequence[int], brokers: int
+        self,
+        subscribers: Sequence[Subscriber],
+        hosts: Sequence[int],
+        brokers: int,
+        parts: Sequence[int] = (),
     ) -> None:
+        """Take who is hosted where; `parts` has equal numbers for brokers that are connected."""
         self._brokers = brokers
+        self._parts = np.array(parts, np.int64)
+        self._is_split = len({part for part in parts if part >= 0}) > 1
         self._hosts = np.array(hosts, np.int64)
         self._index: BitsetIndex[int, int] = BitsetIndex()
         self._index.add_many(
@@ -151,10 +158,14 @@ class Matcher:
         )
         self._batches = 0
 
-    def audience(self, batch: Sequence[Attributes]) -> Audience:
-        """Return who wants each notification of a batch."""
+    def audience(self, batch: Sequence[Attributes], homes: Sequence[Station] = ()) -> Audience:
+        """Return who wants each notification of a batch; not who is cut off from its home."""
         # Numbers of the index are those of the subscribers: they were added in order.
         rows, numbers = self._index.match_numbers(batch)
+        if self._is_split:
+            of_rows = self._parts[[home.index for home in homes]]
+            connected = of_rows[rows] == self._parts[self._hosts[numbers]]
+            rows, numbers = rows[connected], numbers[connected]
         # Place and subscription as one number sort several times as fast as in two columns.
         matches = (rows * self._brokers + self._hosts[numbers]) * len(self._hosts) + numbers
         matches.sort()

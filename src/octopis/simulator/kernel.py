@@ -240,8 +240,14 @@ class Kernel:
             self._recorder.message(output, copy, enqueued, None, ahead, "dropped")
         self._traffic.lost(output, waiting.copy, now)
 
-    def cut(self, output: Output, now: int) -> None:
-        """Throw away everything that is queued for an output, or under way on it."""
+    def cut(
+        self, output: Output, now: int, unsent: Callable[[Output, Copy, int], None] | None = None
+    ) -> None:
+        """Lose what is under way on an output; hand what waits for it over to `unsent`, if given.
+
+        Otherwise that is lost, too.
+        """
+        unsent = unsent or self._traffic.lost
         gone = [entry for entry in self._agenda if entry[1] == output.arrival_rank]
         kept = [
             entry for entry in self._agenda if entry[1] not in (output.arrival_rank, output.index)
@@ -258,6 +264,6 @@ class Kernel:
         for each in waiting:
             if self._recorder is not None:
                 self._recorder.message(output, each.copy, each.enqueued_ns, None, each.ahead, "cut")
-            self._traffic.lost(output, each.copy, now)
+            unsent(output, each.copy, now)
         if self._recorder is not None:
             self._recorder.cut(output)

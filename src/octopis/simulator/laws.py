@@ -6,7 +6,9 @@ path bounds     no path is longer than the algorithm allows; a subscription reac
                 a shortest path (SBP); what went around nothing has gone a shortest path (TNR)
 no duplicate    nothing is delivered twice, and no broker stores a subscription twice
 nothing lost    everyone who wants a notification gets it, unless a copy was dropped or cut, which
-                is counted; every broker stores every subscription
+                is counted; every broker stores every subscription. Where brokers are dead, that
+                holds among those who are connected under BID, and under TNR as long as fewer are
+                dead than there are clusters; otherwise what is lost is counted
 only matches    nothing is delivered to those who do not want it
 conservation    every copy that was put on a queue was taken in or counted as lost, exactly once
 link status     the counts of the Link Status Table are those of the messages
@@ -46,6 +48,12 @@ class Laws:
         self._subscribers = subscribers
         self._path_max = path_max(network, algorithm)
         self._everyone = (1 << len(network.stations)) - 1
+        dead = network.parts.count(-1)
+        self._has_dead = bool(dead)
+        self._survives = (
+            not dead or self._is_bid or (self._is_tnr and dead < len(network.scot.clusters))
+        )
+        """Whether the algorithm reaches all who are connected, in spite of the dead."""
         self._taken_in = [0] * len(network.stations)
         self._from_clients = [0] * len(network.stations)
         self._known_distances: dict[int, list[int]] = {}
@@ -130,8 +138,9 @@ class Laws:
 
     def settled(self, broadcast: Broadcast) -> None:
         """Check a subscription whose last copy has arrived."""
-        missing = self._everyone & ~broadcast.stored
-        if missing:
+        wanted = self._network.part(broadcast.host) if self._has_dead else self._everyone
+        missing = wanted & ~broadcast.stored
+        if missing and self._survives:
             station = self._first(missing)
             self._break("nothing lost", "not stored here", broadcast.settled_ns, station, broadcast)
 
@@ -151,7 +160,7 @@ class Laws:
             self._break("no duplicate", "delivered twice", int(times[visit]), station, flight)
         for place in np.setdiff1d(wanted, places, assume_unique=True).tolist():
             station, flight = self._at(audience, place)
-            if not flight.excused & station.bit:
+            if self._survives and not flight.excused & station.bit:
                 now = flight.completed_ns
                 self._break("nothing lost", "a subscriber got nothing", now, station, flight)
         extra = np.flatnonzero(~np.isin(reached, wanted))
@@ -183,10 +192,12 @@ class Laws:
 
     def _ask(self, audience: Audience, row: int, number: int) -> None:
         subscriber = self._subscribers[number]
+        flight, station = audience.flights[row], self._network.by_broker[subscriber.broker]
+        parts = self._network.parts
         wants = subscriber.filter.matches(audience.attributes[row])
+        wants = wants and parts[flight.host.index] == parts[station.index]
         if wants != audience.wants(row, number):
             law = "nothing lost" if wants else "only matches"
-            flight, station = audience.flights[row], self._network.by_broker[subscriber.broker]
             detail = f"the filter of {subscriber.subscription} and the matching index disagree"
             self._break(law, detail, flight.accepted_ns, station, flight)
 

@@ -15,6 +15,7 @@ from octopis.core.model import BrokerId
 from octopis.core.routing import snr
 from octopis.core.routing.link_status import LinkStatus
 from octopis.core.topology import SCOT, LinkKind
+from octopis.scenario.dead import parts
 
 Route = tuple[int, "Output"]
 """Brokers behind an output, and the output."""
@@ -75,6 +76,7 @@ class Output:
         """When the last message with a slot will have gone."""
         self.slow: list[tuple[int, int, float]] = []
         self.up = True
+        """Whether neither the link is cut nor one of its ends is dead."""
         self.status: LinkStatus | None = None
         """What routing knows of the queue; kept only where somebody asks."""
         self.messages = 0
@@ -152,6 +154,8 @@ class Network:
         self.cluster_masks = [self._mask(scot.cluster(cluster)) for cluster in scot.clusters]
         self.outputs: list[Output] = []
         self.tracks_queues = False
+        self.parts = [0] * len(self.stations)
+        """Stations with equal numbers are connected; dead ones have -1."""
         for station in self.stations:
             for neighbour in scot.neighbours(station.broker):
                 self._add_output(station, self.by_broker[neighbour])
@@ -165,6 +169,18 @@ class Network:
         """Return the output of one broker towards another."""
         outputs = self.by_broker[source].outputs
         return outputs[self.scot.neighbours(source).index(target)]
+
+    def kill(self, dead: frozenset[BrokerId]) -> None:
+        """Take all links of dead brokers down; note who is still connected with whom."""
+        known = parts(self.scot, dead)
+        self.parts = [known.get(station.broker, -1) for station in self.stations]
+        for output in self.outputs:
+            output.up = {output.source.broker, output.target.broker}.isdisjoint(dead)
+
+    def part(self, station: Station) -> int:
+        """Return the stations, by their bits, that are connected with one."""
+        number = self.parts[station.index]
+        return sum(each.bit for each in self.stations if self.parts[each.index] == number)
 
     def track_queues(self, congestion_threshold: float, window_ns: int) -> None:
         """Keep a link status for every output from now on."""

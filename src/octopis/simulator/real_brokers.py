@@ -8,13 +8,8 @@ subscriptions match a notification is the one thing that they do not find out th
 index answers from the audience, so that a run takes minutes and not hours.
 """
 
-from collections.abc import Iterable
-from typing import Any
-
 from octopis.core.filters import Filter
-from octopis.core.matching.interface import Batch
 from octopis.core.model import Notification
-from octopis.core.model.notification import Value
 from octopis.core.routing import (
     Algorithm,
     Broker,
@@ -31,83 +26,13 @@ from octopis.core.routing.messages import Flooded, HostChange, HostState, HostTa
 from octopis.errors import OperationFailed
 from octopis.scenario.folder import Scenario
 from octopis.simulator.audience import Broadcast, Copy, Flight
+from octopis.simulator.audience_index import AudienceIndex, FlightAttributes
 from octopis.simulator.kernel import Kernel
 from octopis.simulator.laws import Laws
 from octopis.simulator.ledger import Ledger
 from octopis.simulator.network import Output, Station
 from octopis.simulator.notifying import Notifying
 from octopis.simulator.subscribing import EarlyChanges, Subscribing
-
-
-class FlightAttributes(dict[str, Value]):
-    """The attributes of a notification that know its flight, and what subscriptions match it.
-
-    Brokers pass them on untouched.
-    """
-
-    __slots__ = ("flight", "matching")
-
-    def __init__(self, flight: Flight) -> None:
-        super().__init__(flight.audience.attributes[flight.row])
-        self.flight = flight
-        self.matching = flight.audience.matching(flight.row)
-
-
-class AudienceIndex:
-    """A matching index that knows what it holds, and asks the audience what of it matches."""
-
-    def __init__(self, numbers: dict[str, int]) -> None:
-        self._numbers = numbers
-        self._held: dict[int, tuple[str, Any]] = {}
-        self._bits: dict[Any, int] = {}
-
-    def add(self, subscription: str, filter_: Filter, destination: Any) -> None:  # noqa: ARG002
-        """Add a subscription; what it asks for is known to the audience."""
-        self.hear_of([destination])
-        self._held[self._numbers[subscription]] = subscription, destination
-
-    def hear_of(self, destinations: Iterable[Any]) -> None:
-        """Take these in as the next destinations."""
-        for destination in destinations:
-            self._bits.setdefault(destination, 1 << len(self._bits))
-
-    def tidy(self) -> None:
-        """All is where it belongs."""
-
-    def add_many(self, entries: Iterable[tuple[str, Filter, Any]]) -> None:
-        """Add many subscriptions at once."""
-        for entry in entries:
-            self.add(*entry)
-
-    def remove(self, subscription: str) -> None:
-        """Remove a subscription, which must be there."""
-        del self._held[self._numbers[subscription]]
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def __contains__(self, subscription: str) -> bool:
-        return self._numbers.get(subscription) in self._held
-
-    def destinations(self, batch: Batch) -> list[tuple[Any, ...]]:
-        """Return for each notification the destinations with any match behind them."""
-        return [
-            tuple(dict.fromkeys(destination for _, destination in self._found(each)))
-            for each in batch
-        ]
-
-    def reached(self, batch: Batch) -> list[int]:
-        """Return the same as bits, in the order in which destinations were heard of."""
-        return [sum(map(self._bits.__getitem__, found)) for found in self.destinations(batch)]
-
-    def matches(self, batch: Batch) -> list[list[str]]:
-        """Return for each notification the subscriptions that match, in the order of numbers."""
-        return [[subscription for subscription, _ in self._found(each)] for each in batch]
-
-    def _found(self, attributes: object) -> list[tuple[str, Any]]:
-        assert isinstance(attributes, FlightAttributes), "brokers pass notifications on untouched"
-        held = self._held
-        return [held[number] for number in attributes.matching if number in held]
 
 
 class RealBrokers:
@@ -133,7 +58,8 @@ class RealBrokers:
         self._broadcasts: dict[str, Broadcast] = {}
         self._early = EarlyChanges()
         options = scenario.document.routing
-        self._carries_brokers = options.algorithm in {Algorithm.BID, Algorithm.TNR}
+        self._is_bid = options.algorithm is Algorithm.BID
+        self._is_tnr = options.algorithm is Algorithm.TNR
         self.brokers = [
             self.make(
                 station.broker,
@@ -148,6 +74,8 @@ class RealBrokers:
         for output in kernel.network.outputs:
             status = self.brokers[output.source.index].link_status[output.target.broker]
             output.status = status
+            if not output.up:  # one of its ends is dead
+                self.brokers[output.source.index].link_down(output.target.broker)
 
     # What the kernel asks
 
@@ -182,6 +110,7 @@ class RealBrokers:
     ) -> None:
         flight: Flight = copy.subject
         broker = self.brokers[station.index]
+        out_of_reach = broker.counters.lost_without_route
         if output is None:
             flight.accepted_ns = now
             effects = broker.client_publishes([Notification(FlightAttributes(flight))], now)
@@ -190,11 +119,21 @@ class RealBrokers:
         flight.completed_ns = max(flight.completed_ns, now)
         flight.matching_ns += self._priced.matching_ns(station, copy)
         self._deliver(station, effects, flight, copy.hops, now)
-        self._excuse(station, output, copy)
+        if self._is_tnr:
+            carried = (copy.mask if copy.hops else flight.targets) & ~station.bit
+            _excuse_unreachable(flight, carried, effects, broker, out_of_reach)
+        else:
+            self._excuse(station, output, copy)
+        self._pass_on(station, flight, effects, copy.hops + 1, now)
+
+    def _pass_on(
+        self, station: Station, flight: Flight, effects: list[Effect], hops: int, now: int
+    ) -> None:
+        """Send the copies that a copy has become, and count it as done."""
         made = _count(effects)
         flight.copies += made
         flight.outstanding += made  # before any is sent: a full queue may lose one at once
-        self._enqueue(station, effects, copy.hops + 1, now)
+        self._enqueue(station, effects, hops, now)
         flight.outstanding -= 1
         if not flight.outstanding:
             self._ledger.completed(flight, now)
@@ -217,9 +156,7 @@ class RealBrokers:
         flight: Flight = copy.subject
         down = [way for way in station.outputs if not way.up]
         for way in down:
-            if (
-                self._carries_brokers
-            ):  # the way of each identification is the broker's secret: excuse all
+            if self._is_bid:  # the way of each identification is the broker's secret: excuse all
                 flight.excused |= copy.mask if copy.hops else flight.targets
             elif output is None or not way.is_icol or copy.mask >> way.target.broker.cluster & 1:
                 flight.excused |= way.behind
@@ -322,10 +259,24 @@ class RealBrokers:
     # Faults
 
     def cut(self, output: Output, now: int) -> None:
-        """Take one direction of a link down."""
-        self._kernel.cut(output, now)
+        """Take one direction of a link down; what waits for it may go another way."""
         output.up = False
         self.brokers[output.source.index].link_down(output.target.broker)
+        self._kernel.cut(output, now, self._reroute if self._is_tnr else self.lost)
+
+    def _reroute(self, output: Output, copy: Copy, now: int) -> None:
+        """Let the broker route a copy anew that has not left the queue of a broken link."""
+        flight = copy.subject
+        if not isinstance(flight, Flight):
+            self.lost(output, copy, now)
+            return
+        station = output.source
+        broker = self.brokers[station.index]
+        out_of_reach = broker.counters.lost_without_route
+        effects = broker.link_down(output.target.broker, [copy.message], now)
+        flight.visits = None  # its way begins anew, for the checkers, too
+        _excuse_unreachable(flight, copy.mask, effects, broker, out_of_reach)
+        self._pass_on(station, flight, effects, copy.hops, now)
 
     def restore(self, output: Output, now: int) -> None:
         """Bring one direction of a link back; the broker brings its neighbour up to date."""
@@ -344,6 +295,19 @@ class RealBrokers:
 
 def _is_high_rate(copy: Copy) -> bool:
     return isinstance(copy.subject, Flight) and copy.subject.high_rate
+
+
+def _excuse_unreachable(
+    flight: Flight, carried: int, effects: list[Effect], broker: Broker, counted: int
+) -> None:
+    """Excuse the targets that a broker has found no way to, if it has counted as many."""
+    for effect in effects:
+        if isinstance(effect, Enqueue):
+            for message in effect.messages:
+                assert isinstance(message, NotificationMessage), "what is routed is sent on"
+                carried &= ~message.targets
+    if broker.counters.lost_without_route - counted == carried.bit_count():
+        flight.excused |= carried
 
 
 def _count(effects: list[Effect]) -> int:

@@ -30,6 +30,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     broker: str
     publisher: str | None
     sequence: int | None
+    dead: tuple[str, ...] = ()
+    """Brokers that were dead, whatever the scenario says."""
 
     @classmethod
     def of(cls, violation: LawViolated, scenario: Scenario, *, real_brokers: bool) -> "Evidence":
@@ -47,6 +49,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
             broker=violation.broker,
             publisher=publisher,
             sequence=sequence,
+            dead=tuple(sorted(broker.short for broker in scenario.dead)),
         )
 
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from operator import itemgetter
 
+from msgspec import UNSET
+
 from octopis.core.routing import Algorithm, Reason
 from octopis.scenario.folder import Scenario
 from octopis.simulator.audience import Broadcast, Copy, Flight, Matcher
@@ -45,6 +47,7 @@ class Simulation:
         *,
         real_brokers: bool = False,
     ) -> None:
+        scenario = scenario.among_living()
         document = scenario.document
         full = writer.level is Level.FULL
         self._scenario = scenario
@@ -52,6 +55,7 @@ class Simulation:
         # Samples and cuts look at all stations at one moment: then nothing is done ahead of time.
         exact = full or bool(document.cut_links)
         self.network = Network(scenario.topology.scot, document.costs.latency_ns, exact=exact)
+        self.network.kill(scenario.dead)
         algorithm, subscribers = document.routing.algorithm, scenario.subscribers
         seed = document.scenario.seed
         self.laws = Laws(self.network, algorithm, seed, scenario.publishers, subscribers)
@@ -63,7 +67,7 @@ class Simulation:
             self.network.track_queues(document.routing.congestion_threshold, window_ns)
         self._real: RealBrokers | None = None
         self.subscribing, self.notifying = self._traffic(
-            real_brokers=real_brokers or bool(document.cut_links)
+            real_brokers=real_brokers or bool(document.cut_links or scenario.dead)
         )
         self._begin_ns = 0
         self._windows = windows
@@ -140,6 +144,7 @@ class Simulation:
             notification_ims=sum(o.messages for o in outputs) - subscription_ims - ledger.sync_ims,
             sync_ims=ledger.sync_ims,
             dnr_cases=dict(sorted(cases.items())),
+            dead_brokers=sorted(broker.short for broker in scenario.dead) or UNSET,
             queue_length_max=max((output.longest for output in outputs), default=0),
             input_wait_max_ns=self.kernel.input_wait_max_ns,
             queue_bounds=[
@@ -190,12 +195,14 @@ class Simulation:
     def _publications(self) -> Iterator[Arrival]:
         subscribers, stations = self._scenario.subscribers, self.network.by_broker
         hosts = [stations[subscriber.broker].index for subscriber in subscribers]
-        matcher = Matcher(subscribers, hosts, len(self.network.stations))
+        parts = self.network.parts
+        matcher = Matcher(subscribers, hosts, len(parts), parts)
         homes = [stations[publisher.broker] for publisher in self._scenario.publishers]
         high_rate = [publisher.high_rate for publisher in self._scenario.publishers]
         number = 0
         for batch in self._scenario.publications():
-            audience = matcher.audience(batch.attributes)
+            published_at = [homes[publisher] for publisher in batch.publishers]
+            audience = matcher.audience(batch.attributes, published_at)
             self.ledger.opened(audience)
             targets = audience.targets()
             columns = zip(batch.publishers, batch.sequences, batch.intended_ns, strict=True)

@@ -77,7 +77,10 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     subscription_duplicates: int
     notification_ims: int
     sync_ims: int = 0
+    dead_brokers: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """Brokers that were dead all the time, if any: their clients are not counted."""
     dnr_cases: dict[str, int]
+    """How often each case of dynamic routing occurred; under target routing, copies by reason."""
     queue_length_max: int
     input_wait_max_ns: int
     """The longest time that a message waited for a broker to take it in."""

@@ -44,7 +44,7 @@ def test_real_brokers_leave_the_same_trace(algorithm: Algorithm):
         assert cheap == real
         assert digests(one) == digests(other)
         assert cheap.queue_length_max >= 5
-        assert bool(cheap.dnr_cases) == (algorithm is Algorithm.DNR)
+        assert bool(cheap.dnr_cases) == (algorithm in {Algorithm.DNR, Algorithm.TNR})
 
 
 @pytest.mark.parametrize("algorithm", Algorithm)
@@ -157,7 +157,7 @@ CUT = Setup(
 )
 
 
-@pytest.mark.parametrize("algorithm", Algorithm)
+@pytest.mark.parametrize("algorithm", [Algorithm.SNR, Algorithm.DNR, Algorithm.BID])
 @pytest.mark.parametrize("level", [Level.FULL, Level.DELIVERIES])
 def test_cut_link_loses_what_would_have_crossed_it_meanwhile(algorithm: Algorithm, level: Level):
     # A notification is served at b,0 after 10 + 1 + 100 + 10 us.
@@ -166,6 +166,19 @@ def test_cut_link_loses_what_would_have_crossed_it_meanwhile(algorithm: Algorith
         assert got == [*range(10), *range(20, 30)]
         assert (summary.deliveries, summary.deliveries_lost) == (80, 10)
         assert summary.notifications == 30
+
+
+@pytest.mark.parametrize("level", [Level.FULL, Level.DELIVERIES])
+def test_target_routing_goes_around_a_cut_link_and_loses_nothing(level: Level):
+    with ran(replace(CUT, algorithm=Algorithm.TNR), level) as (summary, trace):
+        assert (summary.deliveries, summary.deliveries_lost) == (90, 0)
+        around = {
+            row["sequence"]: row["hops"]
+            for row in rows(trace, "deliveries")
+            if row["subscription"] == "s0" and row["hops"] > 2
+        }
+        assert around == dict.fromkeys(range(10, 20), 4)  # b,0 to b,1 to c,1 to c,0
+        assert summary.dnr_cases["around fault"] == 10
 
 
 def test_neighbours_compare_their_tables_when_a_link_is_back():
