@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from octopis.benchmarks.broker_roles import overlay_named
@@ -38,25 +39,27 @@ class BrokerFigure:
         return TARGETS.get((self.setting, self.unit))
 
 
-def run(notifications: int, seed: int) -> Iterator[BrokerFigure]:
+def run(notifications: int, seed: int, algorithm: str = "snr") -> Iterator[BrokerFigure]:
     """Yield the figures, one setting after the other."""
+    throughput = partial(_throughput, algorithm)
     for subscriptions in (1_000, 50):
         setting = f"1 broker, {subscriptions:,} subscriptions"
-        yield from _throughput(setting, "line-1", subscriptions, notifications, seed)
+        yield from throughput(setting, "line-1", subscriptions, notifications, seed)
     setting = "3 brokers in a row, 50 subscriptions"
-    yield from _throughput(setting, "line-3", 50, notifications, seed)
+    yield from throughput(setting, "line-3", 50, notifications, seed)
     rounds = min(1_000, notifications)
-    yield BrokerFigure("1 broker", _round_trip("line-1", 0, 0, 1, rounds), "ms, median round trip")
-    longest = _round_trip("figure-3", 0, 17, 2, rounds)
+    nearest = _round_trip(algorithm, "line-1", 0, 0, 1, rounds)
+    yield BrokerFigure("1 broker", nearest, "ms, median round trip")
+    longest = _round_trip(algorithm, "figure-3", 0, 17, 2, rounds)
     yield BrokerFigure("figure-3's longest path", longest, "ms, median round trip")
 
 
-def _throughput(
-    setting: str, overlay: str, subscriptions: int, notifications: int, seed: int
+def _throughput(  # noqa: PLR0913, PLR0917 - one call for each setting
+    algorithm: str, setting: str, overlay: str, subscriptions: int, notifications: int, seed: int
 ) -> Iterator[BrokerFigure]:
     count = len(overlay_named(overlay).brokers)
     with ExitStack() as stack:
-        addresses = stack.enter_context(_overlay(overlay, processes=count))
+        addresses = stack.enter_context(_overlay(algorithm, overlay, processes=count))
         workload = {"seed": seed, "subscriptions": subscriptions, "notifications": notifications}
         reader = stack.enter_context(_role("subscriber", workload | {"address": addresses[-1]}))
         writer = stack.enter_context(_role("publisher", workload | {"address": addresses[0]}))
@@ -67,15 +70,17 @@ def _throughput(
     yield BrokerFigure(setting, read["deliveries"] / seconds, "deliveries/s")
 
 
-def _round_trip(overlay: str, source: int, target: int, processes: int, rounds: int) -> float:
-    with _overlay(overlay, processes) as addresses:
+def _round_trip(  # noqa: PLR0913, PLR0917 - one call for each setting
+    algorithm: str, overlay: str, source: int, target: int, processes: int, rounds: int
+) -> float:
+    with _overlay(algorithm, overlay, processes) as addresses:
         places = {"publish_at": addresses[source], "subscribe_at": addresses[target]}
         with _role("pinger", places | {"rounds": rounds}) as pinger:
             return float(pinger.first["median_ms"])
 
 
 @contextmanager
-def _overlay(overlay: str, processes: int) -> Iterator[list[str]]:
+def _overlay(algorithm: str, overlay: str, processes: int) -> Iterator[list[str]]:
     """Run an overlay, its brokers dealt out to processes; yield where to connect."""
     count = len(overlay_named(overlay).brokers)
     ports = _free_ports(count)
@@ -86,7 +91,7 @@ def _overlay(overlay: str, processes: int) -> Iterator[list[str]]:
                     "brokers",
                     {
                         "overlay": overlay,
-                        "algorithm": "snr",
+                        "algorithm": algorithm,
                         "ports": ports,
                         "brokers": list(range(number, count, processes)),
                     },

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import asdict
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from octopis.broker.link import NeighbourLink
@@ -24,6 +25,7 @@ def status_of(broker: "LiveBroker") -> dict[str, object]:
         "unheard": [each.short for each in broker.core.unheard],
         "uptime_s": round(time.time() - broker.started_at, 3),
         "subscriptions": len(broker.core.table),
+        "heard": _heard(broker),
         "published": intake.published,
         "counters": counters,
         "cases": cases,
@@ -38,6 +40,12 @@ def status_of(broker: "LiveBroker") -> dict[str, object]:
         "links": {neighbour.short: _link(broker, link) for neighbour, link in broker.links.items()},
         "clients": {session.client: _client(session) for session in sessions},
     }
+
+
+def _heard(broker: "LiveBroker") -> str:
+    """Return the same text at brokers that have heard the same of all hosts (target routing)."""
+    known = [broker.core.heard_of(host) for host in broker.overlay.scot.brokers]
+    return blake2b(repr(known).encode(), digest_size=8).hexdigest()
 
 
 def _link(broker: "LiveBroker", link: NeighbourLink) -> dict[str, object]:
@@ -56,6 +64,7 @@ def _link(broker: "LiveBroker", link: NeighbourLink) -> dict[str, object]:
         "backpressure": link.queue.has_backpressure,
         "dropped": link.dropped,
         "lost_when_cut": link.lost,
+        "unreadable": link.unreadable,
         "reconnects": max(0, link.reconnects),
     }
 

@@ -11,8 +11,10 @@ from octopis.benchmarks import broker, calibration, hostile, matching, routing
 from octopis.benchmarks.attack import measures
 from octopis.benchmarks.attack import run as attack
 from octopis.benchmarks.attack.attackers import ATTACKS
+from octopis.benchmarks.kills import run as kills
 from octopis.cli import options, output
 from octopis.cli.topology import load
+from octopis.core.routing import Algorithm
 from octopis.errors import InvalidConfiguration
 from octopis.overlay.supervisor import cores
 from octopis.report import machine
@@ -20,7 +22,7 @@ from octopis.scenario.costs import format_profile
 from octopis.signals import stops_as_interrupts
 
 app = typer.Typer(
-    help="Measure OctopiS on this machine: matching, routing, simulator, broker, attack, pipeline.",
+    help="Measure OctopiS here: matching, routing, simulator, broker, attack, kills, pipeline.",
     no_args_is_help=True,
 )
 _NOTES_SHOWN = 3
@@ -98,20 +100,22 @@ def bench_routing(
 @app.command(name="broker")
 def bench_broker(
     notifications: Annotated[int, typer.Option(min=1, help="Published in each run.")] = 200_000,
+    algorithm: Annotated[Algorithm, typer.Option(help="How brokers route.")] = Algorithm.SNR,
     seed: SeedOption = 1,
     as_json: output.JsonFlag = False,
 ) -> None:
     """Measure live brokers over loopback: every broker and client is a process of its own."""
     figures = []
-    for figure in broker.run(notifications, seed):
+    for figure in broker.run(notifications, seed, algorithm.value):
         sys.stderr.write(f"measured {figure.setting}: {figure.value:,.2f} {figure.unit}\n")
         figures.append(figure)
     if as_json:
         rows = [asdict(figure) | {"target": figure.target} for figure in figures]
-        output.print_json({"machine": machine.describe(), "seed": seed, "figures": rows})
+        facts = {"machine": machine.describe(), "seed": seed, "algorithm": algorithm.value}
+        output.print_json({**facts, "figures": rows})
         return
     output.print_table(
-        "Live brokers over loopback (10 attributes, 2% selectivity, end to end)",
+        f"Live brokers over loopback, {algorithm.value} (10 attributes, 2% selectivity)",
         ("setting", "figure", "unit", "target"),
         [
             (
@@ -167,6 +171,63 @@ def bench_attack(  # noqa: PLR0913, PLR0917 - each is an option of the command
         output.print_json({"machine": machine.describe(), **limits, "figures": rows})
     else:
         _print_attacked(found, rate)
+
+
+@app.command(name="kills")
+def bench_kills(
+    overlay: Annotated[str, typer.Option(help="An overlay of the catalogue.")] = "figure-3",
+    algorithm: Annotated[Algorithm, typer.Option(help="How brokers route.")] = Algorithm.TNR,
+    pairs: Annotated[
+        int | None, typer.Option(min=0, help="So many pairs, spread over all; by default all.")
+    ] = None,
+    silent: Annotated[
+        int, typer.Option(min=0, help="Also so many that stand still instead of ending.")
+    ] = 3,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Kill brokers of a live overlay, and measure what clients of the others notice of it.
+
+    Every broker is a process of its own: each is killed in turn, and each pair, and started anew.
+    """
+    with stops_as_interrupts():
+        found = kills.run(overlay, algorithm.value, silent, pairs, _tell_killed)
+    groups = kills.summed(found)
+    if as_json:
+        rows = [asdict(each) for each in found]
+        facts = {"machine": machine.describe(), "overlay": overlay, "algorithm": algorithm.value}
+        output.print_json({**facts, "sums": [asdict(each) for each in groups], "figures": rows})
+        return
+    output.print_table(
+        f"What subscribers at living brokers of {overlay} notice under {algorithm.value}",
+        (
+            "what",
+            "times",
+            "interruption p50 s",
+            "p99 s",
+            "max s",
+            "lost",
+            "of",
+            "twice",
+            "cut off",
+            "equal again s",
+        ),
+        [
+            (
+                each.what,
+                each.times,
+                each.p50_s,
+                each.p99_s,
+                each.max_s,
+                each.lost,
+                each.expected,
+                each.duplicates,
+                each.cut_off,
+                each.equal_s_max,
+            )
+            for each in groups
+        ],
+        caption=machine.describe(),
+    )
 
 
 @app.command(name="simulator")
@@ -257,6 +318,14 @@ def bench_calibrate(
     if out is not None:
         output.write_text(out, text)
     sys.stdout.write(text)
+
+
+def _tell_killed(each: kills.Aftermath) -> None:
+    worst_s = max(each.interruptions_s, default=0.0)
+    sys.stderr.write(
+        f"{each.what}: {each.blow}: at most {worst_s:.3f} s without news; {each.lost} of "
+        f"{each.expected:,} lost; equal tables after {each.equal_s:.2f} s\n"
+    )
 
 
 def _print_attacked(found: list[measures.Attacked], rate: float) -> None:

@@ -12,6 +12,7 @@ from octopis.errors import InvalidConfiguration
 from octopis.files import check_new_folder
 from octopis.pipeline.ingest.headers import check_headers
 from octopis.pipeline.ingest.ingest import (
+    SPARK_SETTINGS,
     IngestReport,
     check_ingested,
     ingest,
@@ -53,7 +54,7 @@ def ingest_quotes(  # noqa: PLR0913, PLR0917 - each is an option of the command
         raise InvalidConfiguration("give files to read, or --synthetic, and not both")
     check_new_folder(out)
     check_headers(paths or [])
-    with spark_for("ingesting", master, conf) as spark:
+    with spark_for("ingesting", master, conf, defaults=SPARK_SETTINGS) as spark:
         if synthetic:
             report = ingest_synthetic(spark, quotes_seed, days, out)
         else:

@@ -26,7 +26,7 @@ def told(octopis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[.
     """Run a command in an empty folder, where it must not get as far as Spark."""
     monkeypatch.chdir(tmp_path)
 
-    def no_spark(*_settings: object) -> None:
+    def no_spark(*_settings: object, **_more: object) -> None:
         pytest.fail("must not come here")
 
     for place in ("octopis.cli.spark.open_spark", "octopis.cli.evaluate.open_spark"):
@@ -139,7 +139,7 @@ def test_table_of_runs_takes_no_address_for_a_scenario(told):
 
 
 def test_command_that_goes_on_says_so_when_spark_dies(octopis, tmp_path: Path, monkeypatch):
-    def dies(*_settings: object) -> None:
+    def dies(*_settings: object, **_more: object) -> None:
         raise SparkDied("it was killed", "4g")
 
     for place in ("octopis.cli.spark.open_spark", "octopis.cli.evaluate.open_spark"):

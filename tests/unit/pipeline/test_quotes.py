@@ -1,14 +1,22 @@
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from pyspark.testing import assertDataFrameEqual
 
+from octopis.pipeline.ingest import quotes as room
+from octopis.pipeline.ingest.judging import JUDGED, judge, parse_date
 from octopis.pipeline.ingest.lines import Tally
-from octopis.pipeline.ingest.quotes import accepted, derived, judged, synthetic_quotes
-from octopis.pipeline.ingest.reading import WHERE
-from octopis.pipeline.schemas import QUOTES
+from octopis.pipeline.ingest.quotes import derived, rounded, settled, spread, synthetic_quotes
+from octopis.pipeline.schemas import QUOTES, RAW_COLUMNS
 
-RAW = "file int, block long, place long, text string, symbol string, date string, open string, high string, low string, close string, volume string, fault string"  # noqa: E501
+RAW = pa.schema(
+    [("file", pa.int32()), ("block", pa.int64()), ("place", pa.int64())]
+    + [(name, pa.string()) for name in ("text", *RAW_COLUMNS, "fault")]
+)
 SOUND = {
     "file": 0, "block": 0, "place": 0, "text": "t", "symbol": "A", "date": "2023-01-02",
     "open": "2", "high": "3", "low": "1", "close": "2.5", "volume": "10", "fault": None,
@@ -34,11 +42,20 @@ FAULTS = [
 ]
 
 
+def judged(rows: Iterable[Mapping[str, Any]]) -> pa.RecordBatch:
+    (found,) = judge(iter([pa.RecordBatch.from_pylist(list(rows), RAW)]))
+    return found
+
+
+def settle(*batches: pa.RecordBatch) -> list[pa.Table]:
+    """Return the quotes, the rows set aside and the counts of rows that are sorted."""
+    return [pa.Table.from_batches(parts) for parts in zip(*settled(iter(batches)), strict=True)]
+
+
 @pytest.fixture(scope="module")
-def reasons(spark: SparkSession) -> list[str | None]:
+def reasons() -> list[str | None]:
     rows = [{**SOUND, "place": number, **change} for number, (change, _) in enumerate(FAULTS)]
-    frame = spark.createDataFrame([Row(**row) for row in rows], RAW)
-    return [row["reason"] for row in judged(frame).orderBy("place").collect()]
+    return judged(rows).column("reason").to_pylist()
 
 
 @pytest.mark.parametrize("number", range(len(FAULTS)), ids=[f"{each[0]}" for each in FAULTS])
@@ -46,17 +63,21 @@ def test_row_that_is_not_sound_has_a_reason(reasons: list[str | None], number: i
     assert reasons[number] == FAULTS[number][1]
 
 
-def test_usual_dates_and_numbers_are_understood(spark: SparkSession):
+def test_usual_dates_and_numbers_are_understood():
     dates = ["2023-01-02", "2-Jan-23", "02-Jan-2023", "2023/01/02", "1/2/2023", "20230102"]
     dates += ["2023-01-02 00:00:00", "2023-01-02T09:30:00"]
-    rows = [
+    found = judged(
         {**SOUND, "symbol": f"S{number}", "date": date, "volume": "1.2e3", "open": ".5"}
         for number, date in enumerate(dates)
-    ]
-    found = judged(spark.createDataFrame([Row(**row) for row in rows], RAW)).collect()
+    ).to_pylist()
     assert {row["reason"] for row in found} == {None}
     assert {row["date"] for row in found} == {"2023-01-02"}
     assert {(row["volume"], row["open"]) for row in found} == {(1200, 0.5)}
+
+
+@pytest.mark.parametrize("text", ["2023-1-2", "2-Foo-23", "1/2/23", "0000-01-01", "99999999", "T"])
+def test_what_is_no_date_is_none(text: str):
+    assert parse_date(text) is None
 
 
 def test_first_of_repeated_rows_stays_and_broken_rows_repeat_nothing(spark: SparkSession):
@@ -66,20 +87,38 @@ def test_first_of_repeated_rows_stays_and_broken_rows_repeat_nothing(spark: Spar
         {**SOUND, "file": 0, "place": 6, "open": "x"},
         {**SOUND, "file": 0, "place": 7, "date": "2-Jan-23"},
     ]
-    frame = judged(spark.createDataFrame([Row(**row) for row in rows], RAW))
-    aside = Tally(frame, ["f", "g"], headers=[]).quarantined(spark, frame)
-    found = {(row["file"], row["line"]): row["reason"] for row in aside.collect()}
+    frame = spread(spark.createDataFrame(pa.Table.from_batches([judged(rows)])).coalesce(1))
+    quotes, aside, counts = settle(*frame.toArrow().combine_chunks().to_batches())
+    tally = Tally(counts.to_pylist(), ["f", "g"], headers=[])
+    placed = tally.quarantined(spark, spark.createDataFrame(aside))
+    found = {(row["file"], row["line"]): row["reason"] for row in placed.collect()}
     assert found == {
         ("f", 1): "open is not a number",
         ("f", 3): "repeats f, line 2",
         ("g", 1): "repeats f, line 2",
     }
-    assert accepted(frame).count() == 1
+    assert len(quotes) == 1
+
+
+def test_symbols_that_span_batches_are_settled_whole(monkeypatch: pytest.MonkeyPatch):
+    rows = [
+        {**SOUND, "place": day, "symbol": symbol, "close": f"{day}", "date": f"2023-01-{day:02d}"}
+        for symbol in "ABC"
+        for day in (1, *range(1, 20))
+    ]
+    broken = [{**SOUND, "place": place, "open": "x"} for place in range(30)]
+    whole = pa.concat_batches([judged(broken), judged(rows)])
+    at_once = settle(whole)
+    monkeypatch.setattr(room, "_ROWS_AT_ONCE", 4)
+    pieces = settle(*(whole.slice(start, 3) for start in range(0, len(whole), 3)))
+    assert pieces[:2] == at_once[:2]
+    assert sorted(map(str, pieces[2].to_pylist())) == sorted(map(str, at_once[2].to_pylist()))
+    assert [len(each) for each in pieces[:2]] == [57, 33]
 
 
 def test_rows_that_are_not_sound_are_spread_over_tasks(spark: SparkSession):
-    rows = [{**SOUND, "place": number, "date": "never"} for number in range(100)]
-    frame = judged(spark.createDataFrame([Row(**row) for row in rows], RAW))
+    rows = judged({**SOUND, "place": number, "date": "never"} for number in range(100))
+    frame = spread(spark.createDataFrame(pa.Table.from_batches([rows])))
     plan = frame._jdf.queryExecution().executedPlan().toString()
     assert "SinglePartition" not in plan
     spark.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
@@ -90,39 +129,33 @@ def test_rows_that_are_not_sound_are_spread_over_tasks(spark: SparkSession):
     assert tasks == int(spark.conf.get("spark.sql.shuffle.partitions"))
 
 
-def test_bytes_that_are_no_text_are_set_aside_and_can_be_read(spark: SparkSession):
-    broken = spark.createDataFrame([Row(**SOUND)], RAW).selectExpr(
-        *WHERE, "cast(unhex('41FF42') as string) as text", "symbol", "date", "open",
-        "high", "low", "close", "volume", "fault",
-    )  # fmt: skip
-    found = judged(broken).collect()
-    assert [(row["reason"], row["text"]) for row in found] == [
+def test_bytes_that_are_no_text_are_set_aside_and_can_be_read():
+    broken = pa.RecordBatch.from_pylist([SOUND], RAW)
+    text = pa.array([b"A\xffB"]).view(pa.string())
+    columns = [text if name == "text" else broken.column(name) for name in RAW.names]
+    (found,) = judge(iter([pa.RecordBatch.from_arrays(columns, schema=RAW)]))
+    assert found.schema == JUDGED
+    assert [(row["reason"], row["text"]) for row in found.to_pylist()] == [
         ("the line is not UTF-8", "A\ufffdB")
     ]
 
 
-def test_three_attributes_are_derived_per_symbol_in_order_of_date(spark: SparkSession):
-    schema = "symbol string, date string, open double, high double, low double, close double, volume long"  # noqa: E501
+def test_three_attributes_are_derived_per_symbol_in_order_of_date():
     raw = [
-        ("A", "2023-01-03", 1.0, 4.0, 2.0, 3.0, 10),
         ("A", "2023-01-02", 1.0, 2.0, 1.0, 2.0, 5),
+        ("A", "2023-01-03", 1.0, 4.0, 2.0, 3.0, 10),
         ("B", "2023-01-03", 1.0, 1.0, 0.0, 0.0, 7),
         ("B", "2023-01-04", 1.0, 1.0, 1.0, 1.0, 7),
     ]
-    found = derived(spark.createDataFrame(raw, schema)).select(
-        "symbol", "date", "change_percent", "range_percent", "traded_value"
-    )
-    wanted = spark.createDataFrame(
-        [
-            ("A", "2023-01-02", None, 100.0, 10.0),
-            ("A", "2023-01-03", 50.0, 100.0, 30.0),
-            ("B", "2023-01-03", None, None, 0.0),  # nothing can be divided by a price of 0
-            ("B", "2023-01-04", None, 0.0, 7.0),
-        ],
-        "symbol string, date string, change_percent double, range_percent double, "
-        "traded_value double",
-    )
-    assertDataFrameEqual(found, wanted)
+    rows = [dict(zip(RAW_COLUMNS, each, strict=True)) for each in raw]
+    found = derived(pa.RecordBatch.from_pylist(rows)).to_pylist()
+    names = ("symbol", "date", "change_percent", "range_percent", "traded_value")
+    assert [tuple(row[name] for name in names) for row in found] == [
+        ("A", "2023-01-02", None, 100.0, 10.0),
+        ("A", "2023-01-03", 50.0, 100.0, 30.0),
+        ("B", "2023-01-03", None, None, 0.0),  # nothing can be divided by a price of 0
+        ("B", "2023-01-04", None, 0.0, 7.0),
+    ]
 
 
 def test_seeded_quotes_have_the_usual_shape(spark: SparkSession):
@@ -135,3 +168,15 @@ def test_seeded_quotes_have_the_usual_shape(spark: SparkSession):
     other = synthetic_quotes(spark, seed=4, days=3).orderBy("symbol", "date").collect()
     assert rows == again
     assert rows != other
+
+
+def test_numbers_are_rounded_as_spark_rounds_them(spark: SparkSession):
+    draw = np.random.default_rng(1)
+    halves = (np.arange(-2000, 2000) + 0.5) / 1000
+    large = np.array([1e15 + 0.5, 4503599627370497.5, 1e300, np.inf, -0.0, -0.0004, 5e-324])
+    values = np.concatenate([halves, halves * 7, large, draw.normal(0, 100, 2000)])
+    frame = spark.createDataFrame(pa.table({"value": values}))
+    wanted = frame.select(F.round("value", 3).alias("three"), F.round("value", 0).alias("none"))
+    found = wanted.toArrow().to_pydict()
+    assert list(map(repr, rounded(values, 3).tolist())) == list(map(repr, found["three"]))
+    assert list(map(repr, rounded(values, 0).tolist())) == list(map(repr, found["none"]))

@@ -7,10 +7,11 @@ import pytest
 from pyspark.sql import Observation, SparkSession
 
 from octopis.errors import InvalidConfiguration
+from octopis.pipeline.ingest.judging import WHERE
 from octopis.pipeline.ingest.lines import Tally
 from octopis.pipeline.ingest.quote_files import QuoteFiles, find_files
-from octopis.pipeline.ingest.quotes import judged
-from octopis.pipeline.ingest.reading import WHERE, first_lines, is_padres, read_lines, read_rows
+from octopis.pipeline.ingest.quotes import settled, spread
+from octopis.pipeline.ingest.reading import first_lines, is_padres, read_lines, read_rows
 from support.quotes import HEADER, csv_rows, padres_line, write_lines
 
 
@@ -34,9 +35,12 @@ def rows_of(spark: SparkSession, *paths: Path) -> list[dict[str, str]]:
 
 
 def quarantined(spark: SparkSession, files: QuoteFiles) -> list[tuple[str, int, str]]:
-    rows = judged(read_rows(spark, files, first_lines(files)).frame)
-    aside = Tally(rows, files.names, files.names).quarantined(spark, rows)
-    return sorted((row["file"], row["line"], row["text"]) for row in aside.collect())
+    rows = spread(read_rows(spark, files, first_lines(files)).frame).toArrow()
+    parts = zip(*settled(iter(rows.combine_chunks().to_batches())), strict=True)
+    _, aside, counts = (pa.Table.from_batches(part) for part in parts)
+    tally = Tally(counts.to_pylist(), files.names, files.names)
+    placed = tally.quarantined(spark, spark.createDataFrame(aside))
+    return sorted((row["file"], row["line"], row["text"]) for row in placed.collect())
 
 
 def test_lines_have_the_numbers_of_the_file_however_it_is_cut(spark: SparkSession, tmp_path: Path):
@@ -89,8 +93,8 @@ def test_all_kinds_of_files_give_the_same_rows(spark: SparkSession, tmp_path: Pa
     found = rows_of(spark, tmp_path)
     by_file: dict[str, list[tuple[str, ...]]] = {}
     for row in found:
-        assert row["fault"] is None
-        cells = tuple(row[name.lower()] for name in HEADER.split(","))
+        assert row["reason"] is None
+        cells = tuple(str(row[name.lower()]) for name in HEADER.split(","))
         by_file.setdefault(Path(row["file"]).name, []).append(cells)
     assert set(by_file) == {"plain.csv", "packed.csv.gz", "padres.txt", "table.parquet"}
     assert all(cells == [tuple(row.split(",")) for row in rows] for cells in by_file.values())
@@ -100,7 +104,7 @@ def test_lines_of_the_wrong_shape_say_so(spark: SparkSession, tmp_path: Path):
     sound = csv_rows(symbols=1, days=1)[0]
     write_lines(tmp_path / "a.csv", HEADER, "1,2,3", f"{sound},9", "", sound, '"open quote')
     write_lines(tmp_path / "b.txt", padres_line(sound), "[symbol,'A'", "hello")
-    faults = [row["fault"] for row in rows_of(spark, tmp_path)]
+    faults = [row["reason"] for row in rows_of(spark, tmp_path)]
     csv_fault, padres_fault = "the line does not have 7 fields", "the line is not [name,value],..."
     empty = "the line is empty"
     assert faults == [csv_fault, csv_fault, empty, None, csv_fault, None, *[padres_fault] * 2]
@@ -109,3 +113,15 @@ def test_lines_of_the_wrong_shape_say_so(spark: SparkSession, tmp_path: Path):
 def test_symbol_comes_from_the_file_where_the_header_has_none(spark: SparkSession, tmp_path: Path):
     write_lines(tmp_path / "aapl.us.csv", "Date,Open,High,Low,Close,Volume", "2023-01-02,1,1,1,1,1")
     assert [row["symbol"] for row in rows_of(spark, tmp_path)] == ["AAPL"]
+
+
+def test_quotes_around_cells_are_left_out(spark: SparkSession, tmp_path: Path):
+    rows = [
+        '"2023-01-02","A,B",1,"1",1,1,1',
+        '"2023-01-02,A,1,1,1,1,1',
+        ' 2023-01-03 ,"A",1,1,1,1, 1',
+    ]
+    write_lines(tmp_path / "a.csv", HEADER, *rows)
+    found = [(row["reason"], row["symbol"], row["volume"]) for row in rows_of(spark, tmp_path)]
+    wrong = "the line does not have 7 fields"
+    assert found == [(None, "A,B", 1), (wrong, None, None), (None, "A", 1)]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from octopis.errors import InvalidConfiguration, SparkUnavailable
+from octopis.pipeline.ingest.ingest import SPARK_SETTINGS
 from octopis.pipeline.spark.settings import (
     JAVA_OPTIONS,
     MEMORY,
@@ -160,3 +161,12 @@ def test_yarn_needs_its_files(say, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("YARN_CONF_DIR")
     (tmp_path / "spark-env.sh").touch()  # which Spark runs first, and may set them
     check_master("yarn")
+
+
+def test_what_the_user_wants_of_java_takes_the_place_of_what_ingest_wants(say):
+    ours = SPARK_SETTINGS[JAVA_OPTIONS]
+    assert effective_settings(None, {}, SPARK_SETTINGS).java_options == ours
+    given = {JAVA_OPTIONS: "-XX:+UseG1GC"}  # Java does not start with two collectors
+    assert effective_settings(None, given, SPARK_SETTINGS).java_options == "-XX:+UseG1GC"
+    say(f"{JAVA_OPTIONS} -XX:+UseZGC")
+    assert effective_settings(None, {}, SPARK_SETTINGS).java_options == "-XX:+UseZGC"

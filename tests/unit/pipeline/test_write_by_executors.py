@@ -7,7 +7,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from octopis.pipeline.scenarios.truth import write_by_executors
+from octopis.pipeline.spark.writing import write_by_executors
 
 SCHEMA = pa.schema([("name", pa.dictionary(pa.int32(), pa.string())), ("id", pa.int64())])
 

@@ -36,7 +36,7 @@ LIFE_BITS = 32
 _REMEMBERED_MAX = 256
 """Changes of a host that can be told again one by one; further back, all that it has is told."""
 
-_EARLY_MAX = 256
+EARLY_MAX = 256
 """Changes of a host that wait for one before them; what is dropped comes again by comparing."""
 
 
@@ -88,6 +88,8 @@ class Spreading:
     def unheard(self) -> set[BrokerId]:
         """Hosts known to have changed more; and silent neighbours, until one has told of all."""
         missing = {name for name, least in self._awaited.items() if self._hosts[name].heard < least}
+        if self._heard_complete and not missing:
+            self._awaited.clear()  # it has caught up, and need not be asked again
         return missing if self._heard_complete else missing | self._silent
 
     # Changes of local clients
@@ -156,7 +158,7 @@ class Spreading:
         else:
             early = self._early.setdefault(host.name, {})
             early[change.generation, change.after] = change
-            if len(early) > _EARLY_MAX:
+            if len(early) > EARLY_MAX:
                 del early[next(iter(early))]
             self._note(host, sender)
 
@@ -323,6 +325,11 @@ class Spreading:
         """Tell whether the changes of `host` up to a version have been heard."""
         return self._hosts[host].heard >= version
 
+    def heard_of(self, host: BrokerId) -> Version:
+        """Return how far the changes of `host` have been heard."""
+        known = self._hosts.get(host)
+        return (0, 0) if known is None else known.heard
+
 
 def _copy(change: HostChange, targets: int, tried: int) -> HostChange:
     return HostChange(
@@ -340,10 +347,18 @@ def _copy(change: HostChange, targets: int, tried: int) -> HostChange:
 class Repair:
     """What target routing does about faults: routes anew what a broken link has not taken."""
 
-    def __init__(self, routing: TargetRouting, spreading: Spreading) -> None:
+    def __init__(self, here: Crossroads, routing: TargetRouting, spreading: Spreading) -> None:
+        self._here = here
         self._routing = routing
         self.compare = spreading.compare
+        self.heard_of = spreading.heard_of
         self._pass_on = spreading.pass_on
+
+    @property
+    def reaches_all(self) -> bool:
+        """Whether nothing is without a way here: with an iCOL that is up, it can go around."""
+        ways, icols = self._here.links, self._here.icols.values()
+        return any(icol.is_up for icol in icols) or all(way.is_up for way in ways)
 
     def reroute(self, messages: Sequence[Message], now_ns: int) -> int:
         """Route messages anew that were on the queue of a link that broke; say how many."""

@@ -4,26 +4,34 @@ accepted + quarantined = read, always: the rows are counted at both ends, and co
 is read once, in as many tasks as Spark cuts it into.
 """
 
+import shutil
 from pathlib import Path
 
 import msgspec
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.files import whole_folder, write_json
 from octopis.pipeline.ingest import quotes as q
-from octopis.pipeline.ingest.lines import ACCEPTED, Tally
+from octopis.pipeline.ingest.lines import Tally
 from octopis.pipeline.ingest.quote_files import find_files
-from octopis.pipeline.ingest.quotes import synthetic_quotes
+from octopis.pipeline.ingest.quotes import ACCEPTED, ASIDE, COUNTS, QUOTE_PARTS, synthetic_quotes
 from octopis.pipeline.ingest.reading import first_lines, is_padres, read_rows
 from octopis.pipeline.schemas import QUARANTINE, QUOTES
-from octopis.pipeline.spark.session import cached
+from octopis.pipeline.spark.settings import JAVA_OPTIONS
+from octopis.pipeline.spark.writing import CODEC, write_by_executors
 
 QUOTES_TABLE = "quotes.parquet"
 QUARANTINE_TABLE = "quarantine.parquet"
 REPORT = "ingest.json"
+
+SPARK_SETTINGS = {JAVA_OPTIONS: "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
+"""Python does the work: what Java would spend on optimising its own part is never earned back."""
+
+_SUCCESS = "_SUCCESS"
+_ASIDE, _COUNTS = "aside.parquet", "counts.parquet"
 
 
 class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,22 +50,32 @@ def ingest(spark: SparkSession, paths: list[Path], out: Path) -> IngestReport:
     files = find_files(paths)
     firsts = first_lines(files)
     headers = [str(path) for path, first in firsts.items() if not is_padres(first)]
-    raw = read_rows(spark, files, firsts)
-    with whole_folder(out) as folder, cached(q.judged(raw.frame)) as rows:
-        tally = Tally(rows, files.names, headers)
-        read = raw.count() - len(headers)
+    rows = read_rows(spark, files, firsts)
+    with whole_folder(out.absolute()) as folder:  # executors may be started somewhere else
+        parts = {
+            folder / QUOTES_TABLE: QUOTE_PARTS,
+            folder / _ASIDE: ASIDE,
+            folder / _COUNTS: COUNTS,
+        }
+        codec = spark.conf.get(CODEC) or "zstd"
+        write_by_executors(q.spread(rows.frame), parts, q.settled, codec)
+        (folder / QUOTES_TABLE / _SUCCESS).touch()
+        tally = Tally(pq.read_table(folder / _COUNTS).to_pylist(), files.names, headers)
+        read = rows.count() - len(headers)
         if not read:
             raise InvalidConfiguration(f"{_shown(paths)} holds a header and no row")
         report = _report([str(path) for path in paths], read, tally)
-        aside = tally.quarantined(spark, rows)
-        if not report.accepted:
-            raise InvalidConfiguration(_nothing_left(aside, report))
-        q.accepted(rows).write.parquet(str(folder / QUOTES_TABLE))
         if report.quarantined:
-            aside.write.parquet(str(folder / QUARANTINE_TABLE))
+            aside = spark.read.schema(from_arrow_schema(ASIDE)).parquet(str(folder / _ASIDE))
+            quarantined = tally.quarantined(spark, aside)
+            if not report.accepted:
+                raise InvalidConfiguration(_nothing_left(quarantined, report))
+            quarantined.write.parquet(str(folder / QUARANTINE_TABLE))
         else:
             _write_no_quarantine(folder)
         _write_report(folder, report)
+        for made_on_the_way in (_ASIDE, _COUNTS):
+            shutil.rmtree(folder / made_on_the_way)
     return report
 
 
@@ -81,7 +99,7 @@ def ingest_synthetic(spark: SparkSession, seed: int, days: int, out: Path) -> In
 
 def is_ingested(folder: Path) -> bool:
     """Tell whether a folder was left by an ingest."""
-    return (folder / QUOTES_TABLE / "_SUCCESS").exists()
+    return (folder / QUOTES_TABLE / _SUCCESS).exists()
 
 
 def check_ingested(folder: Path) -> None:

@@ -5,18 +5,18 @@ table, of which the lines of any rows follow by one join.
 """
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from octopis.pipeline.ingest.quotes import REPEATS
 from octopis.pipeline.schemas import QUARANTINE
 
-ACCEPTED = ""
-"""Stands for the reason of rows that have none."""
+Counted = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +32,13 @@ class Block:
 class Tally:
     """What the judged rows of all files come to: counts by reason, and where blocks begin."""
 
-    def __init__(self, rows: DataFrame, names: Sequence[str], headers: Collection[str]) -> None:
-        """Count the rows of files with these names; some of them have headers."""
+    def __init__(
+        self, counts: Iterable[Counted], names: Sequence[str], headers: Collection[str]
+    ) -> None:
+        """Add up counts, as COUNTS has them, of files with these names; some have headers."""
         self._names = names
         self._headers = [number for number, name in enumerate(names) if name in headers]
-        kind = F.coalesce("reason", F.lit(ACCEPTED)).alias("kind")
-        counted = rows.groupBy("file", "block", kind).agg(
-            F.count("*").alias("rows"), F.min("place").alias("first")
-        )
-        found = sorted(counted.collect(), key=lambda row: (row["file"], row["block"], row["first"]))
+        found = sorted(counts, key=lambda row: (row["file"], row["block"], row["first"]))
         self.reasons: Counter[str] = Counter()
         for row in found:
             self.reasons[row["kind"]] += row["rows"]
@@ -49,16 +47,15 @@ class Tally:
             self.reasons[kind_of_header] -= 1
         self.reasons += Counter()  # drops what came to nothing
 
-    def _header_kinds(self, found: list[Row]) -> list[str]:
+    def _header_kinds(self, found: list[Counted]) -> list[str]:
         """Return the reasons why headers were not taken for quotes."""
         first = {row["file"]: row["kind"] for row in reversed(found)}
         return [first[number] for number in self._headers if number in first]
 
-    def quarantined(self, spark: SparkSession, rows: DataFrame) -> DataFrame:
-        """Return the rows that were not accepted, with where they stood and why; no headers."""
+    def quarantined(self, spark: SparkSession, aside: DataFrame) -> DataFrame:
+        """Return rows, as ASIDE has them, with their lines and why; no headers."""
         blocks = F.broadcast(self._frame(spark))
         earlier = blocks.select(*(F.col(name).alias(f"first_{name}") for name in blocks.columns))
-        aside = rows.where(F.col("reason").isNotNull())
         placed = aside.join(blocks, ["file", "block"], how="inner").join(
             earlier, ["first_file", "first_block"], how="left"
         )
@@ -95,7 +92,7 @@ class Tally:
         return spark.createDataFrame(pa.table(columns))
 
 
-def _blocks(found: list[Row]) -> list[Block]:
+def _blocks(found: list[Counted]) -> list[Block]:
     """Return the blocks; `found` has counts and first places, by file and block."""
     firsts: dict[tuple[int, int], int] = {}
     rows: Counter[tuple[int, int]] = Counter()

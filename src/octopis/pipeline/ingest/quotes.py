@@ -1,144 +1,189 @@
-"""Raw rows become quotes: judged one by one, repeats set aside, three attributes derived.
+"""Judged rows become quotes: repeats set aside, three attributes derived, everything counted.
 
 Where nobody has quotes there are synthetic ones: seeded, of the usual shape, and derived alike.
 """
 
-from functools import reduce
-from operator import or_
+from collections.abc import Iterator
+from decimal import ROUND_HALF_UP, Decimal
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
-from octopis.pipeline.ingest.reading import WHERE
-from octopis.pipeline.schemas import PRICES, QUOTES, RAW_COLUMNS
+from octopis.pipeline.ingest.judging import WHERE, Batches
+from octopis.pipeline.schemas import QUOTES, RAW_COLUMNS
 from octopis.scenario.stock import daily_quotes
+
+Numbers = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 DAYS = 268
 """With 500 symbols about as many quotes as the US market's largest 500 have in a year."""
 
 REPEATS = "repeats another row"
+ACCEPTED = ""
+"""Stands for the reason of rows that have none."""
 
-_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-_DATES = ("yyyy-MM-dd", "d-MMM-yy", "d-MMM-yyyy", "yyyy/MM/dd", "M/d/yyyy", "yyyyMMdd")
-_TEXT_KEPT = 500
+QUOTE_PARTS = to_arrow_schema(QUOTES)
+
+_PLACES = {"file": pa.int32(), "block": pa.int64(), "place": pa.int64()}
+ASIDE = pa.schema(
+    [
+        *_PLACES.items(),
+        ("text", pa.string()),
+        ("reason", pa.string()),
+        *((f"first_{name}", kind) for name, kind in _PLACES.items()),
+    ]
+)
+"""Rows that are not accepted; of one that repeats another, where that one stands."""
+
+COUNTS = pa.schema(
+    [
+        ("file", pa.int32()),
+        ("block", pa.int64()),
+        ("kind", pa.string()),
+        ("rows", pa.int64()),
+        ("first", pa.int64()),
+    ]
+)
+"""How many rows of a block have the same reason (or ACCEPTED), and the first one's place."""
+
+_ROWS_AT_ONCE = 100_000
 
 
-def judged(rows: DataFrame) -> DataFrame:
-    """Return typed quotes with `reason`: null for those that are accepted.
+def spread(judged: DataFrame) -> DataFrame:
+    """Return judged rows, those of a symbol in one task, by date and where they stand.
 
-    Of a row that repeats another, `first_file`, `first_block` and `first_place` say where that one
-    stands. The text of accepted rows is left out: nobody asks for it again.
+    Rows that are not sound have no symbol: they go anywhere, so that a file full of them is not
+    the work of one task.
     """
-    typed = rows.select(
-        *WHERE,
-        "text",
-        "fault",
-        "symbol",
-        F.col("date").alias("date_text"),
-        _date(F.col("date")).alias("date"),
-        *(_number(name).try_cast("double").alias(name) for name in PRICES),
-        *(F.col(name).alias(f"{name}_text") for name in (*PRICES, "volume")),
-        F.when(_is_short(), F.col("volume")).try_cast("long").alias("volume_short"),
-        F.when(~_is_short(), _number("volume")).try_cast("decimal(38,9)").alias("volume_exact"),
-    ).withColumn("volume", F.coalesce("volume_short", F.col("volume_exact").try_cast("long")))
-    own_faults = typed.select(
-        *WHERE, "text", _own_fault().alias("own_fault"), "symbol", "date", *PRICES, "volume"
+    is_sound = F.col("reason").isNull()
+    group = F.when(is_sound, F.xxhash64("symbol")).otherwise(F.xxhash64(*WHERE))
+    return judged.repartition(group).sortWithinPartitions("symbol", "date", *WHERE)
+
+
+def settled(batches: Batches) -> Iterator[tuple[pa.RecordBatch, ...]]:
+    """Yield quotes, rows that are set aside, and counts, from rows that were spread."""
+    counts = []
+    for rows in _whole_symbols(batches):
+        is_first = ~(_as_before(rows.column("symbol")) & _as_before(rows.column("date")))
+        reason = pc.if_else(pa.array(is_first), rows.column("reason"), REPEATS)
+        is_aside = reason.is_valid()
+        counts.append(_counted(rows, reason))
+        yield (
+            derived(rows.filter(pc.invert(is_aside))),
+            _set_aside(rows, reason, is_first).filter(is_aside),
+            pa.RecordBatch.from_pylist([], COUNTS),
+        )
+    if counts:
+        nothing = (pa.RecordBatch.from_pylist([], schema) for schema in (QUOTE_PARTS, ASIDE))
+        yield *nothing, _added_up(counts)
+
+
+def _whole_symbols(batches: Batches) -> Batches:
+    """Put batches together, and cut them where another symbol begins."""
+    held: list[pa.RecordBatch] = []
+    wanted = _ROWS_AT_ONCE
+    for batch in batches:
+        held.append(batch)
+        if sum(map(len, held)) < wanted:
+            continue
+        rows = pa.concat_batches(held)
+        last = _last_symbol(rows.column("symbol"))
+        if last:
+            yield rows.slice(0, last)
+        held = [rows.slice(last)]
+        wanted = max(_ROWS_AT_ONCE, 2 * len(held[0]))
+    if held:
+        yield pa.concat_batches(held)
+
+
+def _last_symbol(symbols: pa.Array) -> int:
+    """Return where the last symbol begins; rows without one need not stay together."""
+    last = symbols[-1]
+    return int(pc.index(symbols, last).as_py()) if last.is_valid else len(symbols)
+
+
+def _as_before(values: pa.Array) -> Mask:
+    """Tell which values are the same as the ones before them."""
+    same = np.zeros(len(values), np.bool_)
+    found = pc.fill_null(pc.equal(values[1:], values[:-1]), fill_value=False)
+    same[1:] = found.to_numpy(zero_copy_only=False)
+    return same
+
+
+def _set_aside(rows: pa.RecordBatch, reason: pa.Array, is_first: Mask) -> pa.RecordBatch:
+    first_of_each = pa.array(np.flatnonzero(is_first)[np.cumsum(is_first) - 1])
+    where = [rows.column(name) for name in WHERE]
+    firsts = [pc.if_else(pa.array(is_first), None, values.take(first_of_each)) for values in where]
+    return pa.RecordBatch.from_arrays([*where, rows.column("text"), reason, *firsts], schema=ASIDE)
+
+
+def _counted(rows: pa.RecordBatch, reason: pa.Array) -> pa.Table:
+    kind = pc.fill_null(reason, ACCEPTED)
+    columns = [rows.column("file"), rows.column("block"), kind, rows.column("place")]
+    table = pa.table(columns, names=["file", "block", "kind", "place"])
+    counted = table.group_by(["file", "block", "kind"]).aggregate(
+        [([], "count_all"), ("place", "min")]
     )
-    # Only sound rows take part: a broken row repeats nothing, and hides nothing. Each of these is
-    # (but for chance, which does no harm) a group of its own, so that a file full of them is not
-    # the work of one task. Numbers sort several times as fast as texts.
-    is_sound = F.col("own_fault").isNull()
-    group = F.when(is_sound, F.xxhash64("symbol", "date")).otherwise(F.xxhash64(*WHERE))
-    same = Window.partitionBy(group, "symbol", "date", is_sound).orderBy(*WHERE)
-    so_far = same.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    firsts = {f"first_{name}": F.first(name).over(so_far) for name in WHERE}
-    marked = own_faults.withColumns(firsts)
-    is_later = reduce(or_, (F.col(name) != F.col(f"first_{name}") for name in WHERE))
-    reason = F.when(~is_sound, F.col("own_fault")).when(is_later, REPEATS)
-    kept = F.substring(F.make_valid_utf8("text"), 1, _TEXT_KEPT)
-    return marked.withColumn("reason", reason).select(
-        *WHERE,
-        F.when(F.col("reason").isNotNull(), kept).alias("text"),
-        "reason",
-        *(F.when(F.col("reason") == REPEATS, F.col(name)).alias(name) for name in firsts),
-        "symbol",
-        "date",
-        *PRICES,
-        "volume",
-    )
+    return counted.rename_columns(COUNTS.names)
 
 
-def accepted(judged_rows: DataFrame) -> DataFrame:
-    """Return the quotes among judged rows, with all ten attributes."""
-    return derived(judged_rows.where(F.col("reason").isNull()))
+def _added_up(counts: list[pa.Table]) -> pa.RecordBatch:
+    table = pa.concat_tables(counts).group_by(["file", "block", "kind"])
+    added = table.aggregate([("rows", "sum"), ("first", "min")]).rename_columns(COUNTS.names)
+    return added.cast(COUNTS).combine_chunks().to_batches()[0]
 
 
-def derived(quotes: DataFrame) -> DataFrame:
+def derived(quotes: pa.RecordBatch) -> pa.RecordBatch:
     """Add change against the previous close, the day's range, and traded value.
 
-    The first quote of a symbol has no previous close, so its change is null.
+    Quotes come by symbol and date. The first of a symbol has no previous close, so its change is
+    null, as is what would be divided by 0.
     """
-    before = F.lag("close").over(Window.partitionBy("symbol").orderBy("date"))
-    change = 100 * (F.try_divide(F.col("close"), before) - 1)
-    spread = 100 * F.try_divide(F.col("high") - F.col("low"), F.col("low"))
-    return quotes.select(
-        "symbol",
-        "date",
-        *PRICES,
-        "volume",
-        F.round(change, 3).alias("change_percent"),
-        F.round(spread, 3).alias("range_percent"),
-        F.round(F.col("close") * F.col("volume"), 0).alias("traded_value"),
-    ).select(*QUOTES.fieldNames())
+    high, low, close = (quotes.column(name).to_numpy() for name in ("high", "low", "close"))
+    before = np.append(0.0, close)[:-1]
+    before[~_as_before(quotes.column("symbol"))] = 0.0
+    with np.errstate(all="ignore"):
+        change = 100 * (close / before - 1)
+        spread_of_day = 100 * ((high - low) / low)
+        traded = close * quotes.column("volume").to_numpy()
+    columns = [
+        *(quotes.column(name) for name in RAW_COLUMNS),
+        pa.array(rounded(change, 3), mask=before == 0),
+        pa.array(rounded(spread_of_day, 3), mask=low == 0),
+        pa.array(rounded(traded, 0)),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=QUOTE_PARTS)
+
+
+def rounded(values: Numbers, digits: int) -> Numbers:
+    """Round halves away from zero, as Spark does: a half is what is written like one.
+
+    Of 0.0005 numpy knows that it is a little more or less; so those near a half are looked at as
+    they are written.
+    """
+    scale = 10.0**digits
+    with np.errstate(all="ignore"):
+        scaled = np.abs(values) * scale
+        found = np.copysign(np.floor(scaled + 0.5) / scale, values) + 0.0  # no -0.0
+        near_half = np.abs(scaled - np.floor(scaled) - 0.5) <= scaled * 1e-12
+    is_whole = ~(scaled < 2**50)  # or nothing that could be rounded
+    found[is_whole] = values[is_whole]
+    unit = Decimal(1).scaleb(-digits)
+    for place in np.flatnonzero(near_half & ~is_whole):
+        written = Decimal(repr(float(values[place])))
+        found[place] = float(written.quantize(unit, ROUND_HALF_UP)) + 0.0
+    return found
 
 
 def synthetic_quotes(spark: SparkSession, seed: int, days: int = DAYS) -> DataFrame:
     """Return the quotes of 500 symbols that walk at random."""
     columns = daily_quotes(seed, days)
     table = pa.table({name: columns[name] for name in RAW_COLUMNS})
-    return derived(spark.createDataFrame(table))
-
-
-def _own_fault() -> Column:
-    """Say what is wrong with a row by itself, the first thing that is."""
-    found = F.col("fault")
-    checks = [F.when(~F.is_valid_utf8("text"), "the line is not UTF-8")]
-    checks += [_missing(F.col("symbol"), "symbol"), _missing(F.col("date_text"), "date")]
-    checks.append(F.when(F.length("symbol") > 255, "symbol is too long"))
-    checks.append(F.when(F.col("date").isNull(), "date does not parse"))
-    for name in (*PRICES, "volume"):
-        checks.append(_missing(F.col(f"{name}_text"), name))
-        finite = F.col(name).isNotNull() & ~F.col(name).cast("double").isin(
-            float("inf"), float("-inf")
-        )
-        checks.append(F.when(~finite, f"{name} is not a number"))
-        checks.append(F.when(F.col(name) < 0, f"{name} is negative"))
-    checks.append(F.when(F.col("volume_exact") != F.col("volume"), "volume is not a whole number"))
-    checks.append(F.when(F.col("high") < F.col("low"), "high is below low"))
-    return F.coalesce(found, *checks)
-
-
-def _missing(value: Column, name: str) -> Column:
-    return F.when(value.isNull() | (value == ""), f"{name} is missing")
-
-
-def _number(name: str) -> Column:
-    return F.when(F.col(name).rlike(_NUMBER), F.col(name))
-
-
-def _is_short() -> Column:
-    """Tell whether a volume is a plain whole number, as nearly all are: no need for decimals."""
-    return F.coalesce(F.col("volume").rlike(r"^\d{1,18}$"), F.lit(False))
-
-
-def _date(text: Column) -> Column:
-    """Return a date in its usual spellings as yyyy-MM-dd; a time of day is left out.
-
-    The usual one of the usual ones is known without parsing patterns.
-    """
-    day = F.substring_index(F.substring_index(text, " ", 1), "T", 1)
-    same = F.when(day.try_cast("date").cast("string") == day, day)
-    plain = F.when(day.rlike(r"^[12]\d{3}-\d\d-\d\d$"), same)
-    found = F.coalesce(*(F.try_to_timestamp(day, F.lit(pattern)) for pattern in _DATES))
-    return F.coalesce(plain, F.date_format(found, "yyyy-MM-dd"))
+    rows = table.sort_by([("symbol", "ascending"), ("date", "ascending")]).combine_chunks()
+    return spark.createDataFrame(pa.Table.from_batches(map(derived, rows.to_batches())))

@@ -1,7 +1,7 @@
-"""Raw rows of quote files: text in columns, each with where it stands, and nothing judged yet.
+"""Rows of quote files, each judged by itself, with where it stands.
 
 Spark cuts large files into blocks and reads them side by side, once. So a row only knows its file,
-its block and its place, which rises within a block: `Lines` turns these into numbers of lines when
+its block and its place, which rises within a block: `Tally` turns these into numbers of lines when
 all rows have been seen, for the few of which anybody asks. A header is read as any other row.
 """
 
@@ -9,7 +9,7 @@ import gzip
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,8 +17,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from octopis.errors import InvalidConfiguration
+from octopis.pipeline.ingest.cutting import CORRUPT, cut_lines
+from octopis.pipeline.ingest.judging import JUDGED, WHERE, judge
 from octopis.pipeline.ingest.quote_files import QuoteFiles, header_columns, places_of
 from octopis.pipeline.schemas import RAW_COLUMNS, literal_path, plain_url
 
@@ -26,16 +29,13 @@ _PADRES_LINE = r"^\s*(\[[^,\[\]]+,[^\[\]]*\]\s*,?\s*)+$"
 _TEXT = T.StructType([T.StructField("value", T.StringType())])
 _HEADER_MAX = 1_000_000
 
-WHERE = ("file", "block", "place")
-"""Where a row stands: the number of its file by name, the start of its block, its place there."""
-
 
 @dataclass(frozen=True, slots=True)
-class RawRows:
+class JudgedRows:
     """Rows of some files; how many were read is known when they have been computed once."""
 
     frame: DataFrame
-    """`file`, `block`, `place`, `text`, a quote's columns as text, and `fault` where cut wrong."""
+    """As JUDGED has them."""
     _seen: tuple[Observation, ...]
     _in_tables: int
 
@@ -66,7 +66,7 @@ def is_padres(first: str) -> bool:
     return first.lstrip("\ufeff \t").startswith("[")
 
 
-def read_rows(spark: SparkSession, files: QuoteFiles, firsts: Mapping[Path, str]) -> RawRows:
+def read_rows(spark: SparkSession, files: QuoteFiles, firsts: Mapping[Path, str]) -> JudgedRows:
     """Return the rows of all files, headers among them."""
     numbers = {name: number for number, name in enumerate(files.names)}
     frames = [_parquet_rows(spark, path, numbers[str(path)]) for path in files.parquets]
@@ -81,7 +81,7 @@ def read_rows(spark: SparkSession, files: QuoteFiles, firsts: Mapping[Path, str]
         is_list = is_padres(header)
         frames.append(_padres_rows(lines) if is_list else _csv_rows(lines, header, str(paths[0])))
         seen.append(observation)
-    return RawRows(reduce(DataFrame.unionByName, frames), tuple(seen), in_tables)
+    return JudgedRows(reduce(DataFrame.unionByName, frames), tuple(seen), in_tables)
 
 
 def read_lines(
@@ -121,24 +121,16 @@ def _symbol(name: str) -> str:
 
 
 def _csv_rows(lines: DataFrame, header: str, file: str) -> DataFrame:
+    """Return judged rows. Spark cuts the lines with quotes, Arrow all others, which is quicker."""
     places, width = header_columns(header, file)
-    schema = ", ".join(f"{name} STRING" for name in (*(f"c{at}" for at in range(width)), "corrupt"))
-    options = {"columnNameOfCorruptRecord": "corrupt", "mode": "PERMISSIVE"}
-    cut = lines.withColumn("cells", F.from_csv("text", schema, options))
-    wrong = F.when(F.trim("text") == "", "the line is empty").when(
-        F.col("cells.corrupt").isNotNull(), f"the line does not have {width} fields"
-    )
-    return cut.select(
-        *WHERE,
-        "text",
-        *(
-            F.trim(F.col(f"cells.c{places[name]}")).alias(name)
-            if name in places
-            else F.col("file_symbol").alias(name)
-            for name in RAW_COLUMNS
-        ),
-        wrong.alias("fault"),
-    )
+    schema = ", ".join(f"{name} STRING" for name in (*(f"c{at}" for at in range(width)), CORRUPT))
+    options = {"columnNameOfCorruptRecord": CORRUPT, "mode": "PERMISSIVE"}
+    cells = F.when(F.contains("text", F.lit('"')), F.from_csv("text", schema, options))
+    # No name of the file for every row where the rows have one themselves.
+    symbol = F.lit(None).cast("string") if "symbol" in places else F.col("file_symbol")
+    rows = lines.select(*WHERE, "text", symbol.alias("file_symbol"), cells.alias("cells"))
+    cut = partial(cut_lines, places=places, width=width)
+    return rows.mapInArrow(lambda batches: judge(cut(batches)), from_arrow_schema(JUDGED))
 
 
 def _padres_rows(lines: DataFrame) -> DataFrame:
@@ -147,7 +139,9 @@ def _padres_rows(lines: DataFrame) -> DataFrame:
         return F.nullif(F.trim(found), F.lit("")).alias(name)
 
     wrong = F.when(~F.col("text").rlike(_PADRES_LINE), "the line is not [name,value],...")
-    return lines.select(*WHERE, "text", *map(attribute, RAW_COLUMNS), wrong.alias("fault"))
+    return lines.select(
+        *WHERE, "text", *map(attribute, RAW_COLUMNS), wrong.alias("fault")
+    ).mapInArrow(judge, from_arrow_schema(JUDGED))
 
 
 def _parquet_rows(spark: SparkSession, path: Path, number: int) -> DataFrame:
@@ -167,7 +161,7 @@ def _parquet_rows(spark: SparkSession, path: Path, number: int) -> DataFrame:
         F.concat_ws(",", *columns).alias("text"),
         *columns,
         F.lit(None).cast("string").alias("fault"),
-    )
+    ).mapInArrow(judge, from_arrow_schema(JUDGED))
 
 
 def _table_rows(path: Path) -> int:

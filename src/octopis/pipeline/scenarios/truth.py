@@ -6,8 +6,7 @@ straight from Arrow to Parquet: on its usual way a row leaves Python, becomes a 
 a column again, which for tens of millions of small rows costs more than making them.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +14,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from octopis.core.matching import BitsetIndex
@@ -24,6 +21,7 @@ from octopis.errors import InvalidConfiguration
 from octopis.files import whole_folder, write_json
 from octopis.pipeline.schemas import PAIRS, spark_schema
 from octopis.pipeline.spark.session import ship, task_count
+from octopis.pipeline.spark.writing import Batches, write_by_executors
 from octopis.scenario import folder as files
 from octopis.scenario.folder import Scenario
 from octopis.scenario.publications import attributes_of
@@ -34,8 +32,6 @@ FOLDER = "truth"
 PAIRS_TABLE = "pairs.parquet"
 TARGETS_TABLE = "targets.parquet"
 REPORT = "truth.json"
-
-Batches = Iterator[pa.RecordBatch]
 
 _PAIRS = pa.schema([("publisher", NAME), ("sequence", pa.int64()), ("subscription", NAME)])
 """PAIRS as executors write them: names repeat a lot, so each is written once."""
@@ -180,41 +176,3 @@ def _small(batches: Batches) -> Batches:
     for batch in batches:
         for start in range(0, len(batch), 1024):
             yield batch.slice(start, 1024)
-
-
-def write_by_executors(
-    inputs: DataFrame,
-    tables: Mapping[Path, pa.Schema],
-    make: Callable[[Batches], Iterator[tuple[pa.RecordBatch, ...]]],
-) -> list[int]:
-    """Write what `make` gives for each partition of `inputs`; return the rows of each table.
-
-    Each table is a new folder of parts; `make` yields a batch for every one of them. A task that
-    was tried twice leaves two files: only those that Spark has heard of stay.
-    """
-    for folder in tables:
-        folder.mkdir()
-
-    def act(batches: Batches) -> Batches:
-        context = TaskContext.get()
-        assert context is not None
-        name = f"part-{context.partitionId():05d}-{context.taskAttemptId()}.parquet"
-        rows = [0] * len(tables)
-        with ExitStack() as stack:
-            writers = [
-                stack.enter_context(pq.ParquetWriter(folder / name, schema, compression="zstd"))
-                for folder, schema in tables.items()
-            ]
-            for parts in make(batches):
-                for number, (writer, part) in enumerate(zip(writers, parts, strict=True)):
-                    writer.write_batch(part)
-                    rows[number] += len(part)
-        yield pa.RecordBatch.from_pydict({"part": [name], "rows": [rows]})
-
-    written = inputs.mapInArrow(act, "part string, rows array<long>").collect()
-    known = {row["part"] for row in written}
-    for folder in tables:
-        for path in folder.iterdir():
-            if path.name not in known:
-                path.unlink()
-    return [sum(row["rows"][number] for row in written) for number in range(len(tables))]

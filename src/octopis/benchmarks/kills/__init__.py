@@ -1,0 +1,1 @@
+"""`octopis bench kills`: what others notice when brokers die."""
