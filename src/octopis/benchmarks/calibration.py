@@ -9,12 +9,10 @@ import msgspec
 
 from octopis.benchmarks import routing
 from octopis.benchmarks.matching import in_batches, per_notification
-from octopis.core.filters.python import attr
 from octopis.core.matching import BitsetIndex
-from octopis.core.model import BrokerId, Notification, Value
+from octopis.core.model import Notification, Value
 from octopis.core.routing import Algorithm, Broker, NotificationMessage, Subscription
-from octopis.core.routing.messages import Flooded
-from octopis.core.topology import SCOT, from_catalogue
+from octopis.core.topology import from_catalogue
 from octopis.report.machine import describe
 from octopis.scenario.costs import Profile, profile_named
 from octopis.scenario.stock import StockWorkload
@@ -32,6 +30,9 @@ def calibrate(seed: int) -> Profile:
     slope_ns = max(0.0, 1000 * (many - few) / (MANY - FEW))
     rates = {(rate.algorithm, rate.role): rate for rate in routing.run(MANY, seed)}
     whole_us = 1e6 / rates["snr", "on the way"].notifications_per_s
+    target_us, bid_us = (
+        1e6 / rates[name, "on the way, no target"].notifications_per_s for name in ("tnr", "bid")
+    )
     encoded = msgspec.msgpack.encode(quotes[0])
     measured = {
         "matching_us": max(0.0, few - slope_ns * FEW / 1000),
@@ -41,10 +42,13 @@ def calibrate(seed: int) -> Profile:
         "identification_ns": _identification_ns(),
         "send_overhead_us": _send_us(quotes),
         "notification_bytes": len(encoded),
+        "target_routing_us": target_us,
     }
     values = {name: _rounded(value) for name, value in measured.items()}
     costs = msgspec.structs.replace(shipped.costs, **values)
     sources = shipped.sources | dict.fromkeys(values, f"measured on {describe()}")
+    # What TNR's step costs others follows from what BID's does: both split sets of brokers.
+    sources["target_routing_us"] += f": {target_us / bid_us:.2f} of BID's step"
     return Profile("octopis", costs, sources)
 
 
@@ -72,11 +76,8 @@ def _subscription_us(workload: StockWorkload) -> float:
 def _identification_ns() -> float:
     """Return the nanoseconds that one more identification costs a broker on the way."""
     scot = from_catalogue("paper").scot
-    broker = Broker(routing.WHO, scot, Algorithm.BID)
+    broker = routing.identifying_broker(scot)
     others = [host for host in scot.brokers if host != broker.id]
-    for number, host in enumerate(others):
-        change = Flooded(host, 0, 1, Subscription(f"s{number}", attr("price") > 0), None)
-        broker.messages_arrived(_towards(scot, broker.id, host), [change])
     few, many = (_split_us(broker, sum(map(scot.bit, others[:count]))) for count in (4, 64))
     return max(0.0, 1000 * (many - few) / 60)
 
@@ -91,10 +92,6 @@ def _split_us(broker: Broker, bids: int) -> float:
         seconds.append(time.perf_counter() - start)
         routing.drain(broker, effects)
     return median(seconds) * 1e6
-
-
-def _towards(scot: SCOT, broker: BrokerId, host: BrokerId) -> BrokerId:
-    return min(scot.neighbours(broker), key=lambda neighbour: scot.distance(neighbour, host))
 
 
 def _send_us(quotes: list[dict[str, Value]]) -> float:

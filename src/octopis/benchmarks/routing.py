@@ -8,6 +8,7 @@ from statistics import median
 
 import numpy as np
 
+from octopis.core.filters.python import attr
 from octopis.core.model import BrokerId, ClusterBitVector, Notification
 from octopis.core.routing import (
     WINDOW_MS,
@@ -20,7 +21,7 @@ from octopis.core.routing import (
     Subscribe,
     Subscription,
 )
-from octopis.core.routing.messages import HostChange
+from octopis.core.routing.messages import Flooded, HostChange
 from octopis.core.routing.tnr import Crossroads, plan
 from octopis.core.topology import SCOT, LinkKind, from_catalogue
 from octopis.scenario.stock import StockWorkload
@@ -101,7 +102,7 @@ def _target_rows(
     placed: list[tuple[Subscription, BrokerId]],
     published: list[list[NotificationMessage]],
 ) -> list[_Row]:
-    """Return what is measured of target routing."""
+    """Return what is measured of target routing, and BID's step with the same targets."""
     broker = _broker(scot, Algorithm.TNR)
     for host in scot.brokers:
         held = tuple(each for each, at in placed if at == host)
@@ -116,9 +117,11 @@ def _target_rows(
     own_bit = scot.bit(WHO)
     at_target = _in_batches([each for each in arriving if each.targets & own_bit])
     elsewhere = _in_batches([each for each in arriving if not each.targets & own_bit])
+    identified = identifying_broker(scot)
     every_other = (*scot.primary_neighbours(WHO)[1::2], *scot.secondary_neighbours(WHO)[1::2])
     half = "half of all links overloaded"
     return [
+        _Row(identified, "on the way, no target", elsewhere, before),  # as TNR's, to compare
         _Row(broker, "publisher's host", published, None),
         _Row(broker, "on the way, a target", at_target, before),
         _Row(broker, "on the way, no target", elsewhere, before),
@@ -151,6 +154,16 @@ def _arriving(
 def _broker(scot: SCOT, algorithm: Algorithm) -> Broker:
     # All of a batch is on its queues before any of it leaves: a threshold above that.
     return Broker(WHO, scot, algorithm, congestion_threshold=10 * BATCH)
+
+
+def identifying_broker(scot: SCOT) -> Broker:
+    """Return a broker under BID that has heard of every host over a shortest way."""
+    broker = _broker(scot, Algorithm.BID)
+    for number, host in enumerate(each for each in scot.brokers if each != WHO):
+        change = Flooded(host, 0, 1, Subscription(f"s{number}", attr("price") > 0), None)
+        way = min(scot.neighbours(WHO), key=lambda each: scot.distance(each, host))
+        drain(broker, broker.messages_arrived(way, [change]))
+    return broker
 
 
 def _in_batches(messages: list[NotificationMessage]) -> list[list[NotificationMessage]]:

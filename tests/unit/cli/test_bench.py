@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from octopis.benchmarks import hostile
+from octopis.benchmarks import calibration, hostile
 from octopis.scenario.costs import profile_named
 from support.descendants import descendants, still_running
 from support.overlay_command import wait_until
@@ -46,11 +47,11 @@ def test_matching_measures_hostile_filters_where_asked_for(octopis, monkeypatch)
     assert sum(figure["target"] is not None for figure in figures) == 3
 
 
-def test_routing_measures_snr_dnr_and_tnr(octopis):
+def test_routing_measures_every_algorithm(octopis):
     status, printed, _ = octopis("bench", "routing", "--subscriptions", "300", "--json")
     assert status == 0
     figures = json.loads(printed)["figures"]
-    assert {figure["algorithm"] for figure in figures} == {"snr", "dnr", "tnr"}
+    assert {figure["algorithm"] for figure in figures} == {"snr", "dnr", "bid", "tnr"}
     targets = [figure["role"] for figure in figures if figure["algorithm"] == "tnr"]
     assert targets[:3] == ["publisher's host", "on the way, a target", "on the way, no target"]
     assert [
@@ -192,3 +193,14 @@ def test_profile_that_is_there_is_replaced_only_by_force(octopis, tmp_path, monk
     assert not measured, "it is said before seconds of measuring"
     assert octopis("bench", "calibrate", "--out", str(mine), "--force")[0] == 0
     assert "routing_us" in mine.read_text(encoding="utf-8")
+
+
+def test_calibration_measures_a_step_of_target_routing_beside_one_of_bid(monkeypatch):
+    for name, value in {"FEW": 50, "MANY": 200}.items():
+        monkeypatch.setattr(calibration, name, value)
+    for name, value in {"BATCHES": 4, "ROUNDS": 1}.items():
+        monkeypatch.setattr(calibration.routing, name, value)
+    monkeypatch.setattr(calibration, "_subscription_us", lambda _: 1.0)
+    profile = calibration.calibrate(1)
+    assert 0 < profile.costs.target_routing_us < 1000
+    assert re.search(r": \d+\.\d\d of BID's step$", profile.sources["target_routing_us"])

@@ -150,10 +150,11 @@ class Spreading:
             self._renew(change.generation, now_ns)  # it is from before a restart
         elif self._follows(host, change):
             self._apply(host, change, now_ns)
-            self._note(host, sender)
-            self._take_early(host, now_ns)
+            # Whoever sent the change knows it, but maybe not what came early and follows it.
+            knowing = None if self._take_early(host, now_ns) else sender
+            self._note(host, knowing)
             if not change.targets:  # caught up; others may have missed it, too
-                self._tell([host], self._links.up - {sender}, now_ns)
+                self._tell([host], self._links.up - {knowing}, now_ns)
         else:
             early = self._early.setdefault(host.name, {})
             early[change.generation, change.after] = change
@@ -167,8 +168,9 @@ class Spreading:
             return change.after <= host.sequence
         return change.generation > host.generation and change.after == 0
 
-    def _take_early(self, host: Host, now_ns: int) -> None:
-        """Take in changes that have come before those that they follow."""
+    def _take_early(self, host: Host, now_ns: int) -> bool:
+        """Take in changes that have come before those that they follow; tell if there are any."""
+        before = host.heard
         early = self._early.get(host.name)
         while early:
             found = next((each for each in early.values() if self._follows(host, each)), None)
@@ -181,6 +183,7 @@ class Spreading:
                 self._apply(host, found, now_ns)
         if not early:
             self._early.pop(host.name, None)
+        return host.heard > before
 
     def _apply(self, host: Host, change: HostChange, now_ns: int) -> None:
         remembered = self._remembered.setdefault(host.name, deque(maxlen=_REMEMBERED_MAX))
@@ -217,8 +220,8 @@ class Spreading:
         for subscription in part.subscriptions:
             self._hosts.add(host, subscription, now_ns)
         if part.last:
-            self._take_early(host, now_ns)
-            self._tell([host], self._links.up - {sender}, now_ns)
+            knowing = None if self._take_early(host, now_ns) else sender
+            self._tell([host], self._links.up - {knowing}, now_ns)
 
     # Comparing with neighbours
 

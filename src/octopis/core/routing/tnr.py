@@ -177,7 +177,7 @@ def plan(here: Crossroads, targets: int, tried: int, now_ns: int) -> TargetPlan:
         if not is_open(way):
             break
     else:
-        return TargetPlan([onward(here, way, part, tried) for way, part in parts.items()], 0)
+        return TargetPlan(list(map(Onward._make, copies(here, parts, tried))), 0)
     detour = redirect(here, parts, tried, here.closed(now_ns))
     return TargetPlan(list(map(Onward._make, copies(here, parts, tried, detour))), detour.lost)
 
