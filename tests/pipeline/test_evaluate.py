@@ -22,7 +22,7 @@ from support.evaluations import evaluated, evaluation_in, tiny_sizes
 from support.traces import rewrite
 
 PARTS = ("quotes", "scenarios", "truth", "runs", "metrics")
-RUNS = 3 + 3 + 3 * 3 + 2 + 2 * 3
+RUNS = 4 + 4 + 3 * 4 + 3 + 2 * 4
 """Of subscribers, publishers, three bursts, several without BID, and both varied scenarios."""
 
 

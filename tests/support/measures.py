@@ -47,9 +47,12 @@ def measures(seeds: int = 1, change: Change = lambda _point, _algorithm: {}) -> 
     )
 
 
-def by_algorithm(value: str, bid: float, snr: float, dnr: float) -> Change:
-    """Return the change of one value that is the same in all experiments."""
+def by_algorithm(
+    value: str, bid: float, snr: float, dnr: float, tnr: float | None = None
+) -> Change:
+    """Return the change of one value that is the same in all experiments; TNR is like DNR."""
     values = {Algorithm.BID: bid, Algorithm.SNR: snr, Algorithm.DNR: dnr}
+    values[Algorithm.TNR] = dnr if tnr is None else tnr
     return lambda _point, algorithm: {value: values[algorithm]}
 
 

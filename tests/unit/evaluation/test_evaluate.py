@@ -144,6 +144,6 @@ def test_seed_is_added_to_a_finished_evaluation_on_another_overlay(
 def test_run_that_fails_is_named_and_nothing_is_measured(spark: SparkSession, tmp_path: Path):
     with tiny_sizes():
         found = evaluation_in(tmp_path)
-        with pytest.raises(SweepFailed, match=r"23 of 23 runs failed; .*there is no"):
+        with pytest.raises(SweepFailed, match=r"31 of 31 runs failed; .*there is no"):
             found._simulations(spark)  # there are no scenarios yet
     assert not (tmp_path / "metrics").exists()

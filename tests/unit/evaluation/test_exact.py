@@ -77,8 +77,8 @@ def test_found_is_said_in_numbers():
     assert messages.found == "74 to 74 messages, 75 brokers"
     assert duplicates.found == "0 duplicates"
     assert delays.found == "0 scenarios with another delay"
-    # Quick: 4 + 3 + 3 points under three algorithms, 1 under two, and 2 x 7 variations.
-    assert deliveries.found == "74 of 74 runs, 74,000 deliveries"
+    # Quick: 4 + 3 + 3 points under four algorithms, 1 under three, and 2 x 7 variations.
+    assert deliveries.found == "99 of 99 runs, 99,000 deliveries"
     # Two algorithms: 1,875 + 3 x 300 + 4 x 500 subscriptions, and 7 x (250 + 500) variations.
     assert trees.found == f"0 of {2 * (1875 + 900 + 2000 + 5250):,} trees are longer"
 

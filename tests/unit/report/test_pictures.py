@@ -51,6 +51,7 @@ def test_every_algorithm_has_its_label():
         Algorithm.BID: "BID",
         Algorithm.SNR: "SNR",
         Algorithm.DNR: "DNR",
+        Algorithm.TNR: "TNR",
     }
 
 
