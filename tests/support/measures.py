@@ -25,6 +25,7 @@ def request(**changes: Any) -> Request:
         "profile": "paper",
         "costs": PAPER.costs,
         "quotes": [],
+        "algorithms": tuple(each.value for each in experiments.ALL),
     }
     return Request(**(facts | changes))
 

@@ -29,7 +29,7 @@ from octopis.evaluation.claims_section import (
     against,
 )
 from octopis.evaluation.evaluate import Evaluation, check_quotes
-from octopis.evaluation.experiments import OVERLAY, EvaluationSize
+from octopis.evaluation.experiments import ALL, OVERLAY, EvaluationSize
 from octopis.evaluation.folders import Request, claim_folder
 from octopis.evaluation.report import Report, failed
 from octopis.evaluation.tables import shown, value_over_seeds
@@ -50,7 +50,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - each is an option of the command
         bool,
         typer.Option(
             "--full/--quick",
-            help="The paper's size (most of an hour on 2 cores), or the same shape in minutes.",
+            help="The paper's size (about an hour on 2 cores), or the same shape in minutes.",
         ),
     ] = False,
     seeds: Annotated[
@@ -93,6 +93,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - each is an option of the command
         costs=costs.costs,
         quotes=[str(path.absolute()) for path in quotes or []],
         topology=_overlay(topology),
+        algorithms=tuple(each.value for each in ALL),
     )
     with deaths_explained(), stops_as_interrupts():
         report, page = _evaluate(request, costs, out, partial(open_spark, master, settings))

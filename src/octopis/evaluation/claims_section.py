@@ -17,7 +17,7 @@ VERDICTS = {
     "larger": ("good", "yes, larger"),
     "holds": ("good", "yes"),
     "not reproduced": ("bad", "not reproduced"),
-    "not held": ("bad", "NO"),
+    "not held": ("bad", "not held"),
 }
 
 OVER_SEEDS = "over seeds"

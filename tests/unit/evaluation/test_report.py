@@ -165,11 +165,11 @@ def test_claims_of_our_own_stand_apart_with_goal_and_reason(usual: tuple[Path, R
         "below 1",
         "1.000",
         "1.000 to 1.000",
-        "NO",
+        "not held",
     ]
     assert rows[1][3:7] == ["at most 1", "1.000", "1.000 to 1.000", "yes"]
     for found, row in zip(report.target_outcomes, rows, strict=True):
-        assert bool(found.reason) == bool(row[7]) == (row[6] == "NO")
+        assert bool(found.reason) == bool(row[7]) == (row[6] == "not held")
         assert f"{row[7]} {found.reason}" in reader.words
     assert "TNR) is ours, not the paper's" in reader.words
 
