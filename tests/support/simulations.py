@@ -240,6 +240,7 @@ def random_costs(random: Random) -> Costs:
         notification_bytes=random.choice((0, 1, 512)),
         subscription_bytes=random.choice((0, 1, 512)),
         identification_bytes=random.choice((0, 1, 16)),
+        target_routing_us=random.choice((None, duration(0, 1, 1, 10) / 1000)),
     )
 
 

@@ -2,9 +2,10 @@
 
 A broker is one server: a message that it takes in costs `routing_us`, a notification that it
 matches also `matching_us` and a little for every subscription that it is matched against, and one
-that carries identifications (BID) a little for each. Its sender, which its links share, spends
-`send_overhead_us` and the message's bytes over the bandwidth on every copy; then the copy is on its
-way for the link's latency.
+that carries identifications (BID) a little for each. One that carries targets (TNR) costs
+`target_routing_us` in place of `routing_us`; where that is not said, as much as BID's. Its sender,
+which its links share, spends `send_overhead_us` and the message's bytes over the bandwidth on every
+copy; then the copy is on its way for the link's latency.
 """
 
 from typing import NamedTuple
@@ -14,6 +15,9 @@ import msgspec
 from octopis.core.model.suggestion import did_you_mean
 from octopis.core.toml import decode, encode_table
 from octopis.errors import InvalidConfiguration
+
+_TARGETS_BYTES = 4
+"""The clusters that were tried, and what says how long they and the targets are."""
 
 
 class Costs(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,12 +34,13 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
     notification_bytes: int
     subscription_bytes: int
     identification_bytes: int
+    target_routing_us: float | None = None
 
     def check(self, where: str) -> None:
         """Raise InvalidConfiguration where a figure makes no sense."""
         for name in self.__struct_fields__:
             value = getattr(self, name)
-            if not 0 <= value < 1e9:
+            if value is not None and not 0 <= value < 1e9:
                 raise InvalidConfiguration(
                     f"{where}: costs.{name} must be 0 or more and below 1e9, not {value}"
                 )
@@ -60,16 +65,33 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
         """The part of a notification's service time that is not spent on matching."""
         return _time(self.routing_us * 1000 + self.identification_ns * identifications)
 
+    def target_routing_ns(self, targets: int) -> int:
+        """As `routing_ns`, for a copy that carries targets (TNR)."""
+        if self.target_routing_us is None:
+            return self.routing_ns(targets)
+        return _time(self.target_routing_us * 1000)
+
+    @property
+    def target_subscription_ns(self) -> int:
+        """As `subscription_ns`, where the message carries targets (TNR)."""
+        step_us = self.routing_us if self.target_routing_us is None else self.target_routing_us
+        return _time((step_us + self.subscription_us) * 1000)
+
     def send_notification_ns(self, extra_bytes: int = 0) -> int:
         """How long the sender is busy with one copy of a notification."""
         return self._send_ns(self.notification_bytes + extra_bytes)
 
-    def send_subscription_ns(self) -> int:
+    def send_subscription_ns(self, extra_bytes: int = 0) -> int:
         """How long the sender is busy with one message about a subscription."""
-        return self._send_ns(self.subscription_bytes)
+        return self._send_ns(self.subscription_bytes + extra_bytes)
 
     def _send_ns(self, size: int) -> int:
         return _time(self.send_overhead_us * 1000 + size * 8_000 / self.bandwidth_mbit_per_s)
+
+
+def target_bytes(targets: int, brokers: int) -> int:
+    """How much longer a message is that carries targets (TNR): a bit map or a list of them."""
+    return _TARGETS_BYTES + min((brokers + 7) // 8, 2 * targets)
 
 
 class Profile(NamedTuple):

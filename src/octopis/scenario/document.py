@@ -22,7 +22,7 @@ Policy = Literal["drop_newest", "drop_oldest", "stop"]
 """What happens to a copy for a full output queue: it is dropped, the oldest is, or the run ends."""
 
 _ROUTING_COMMENTS = {
-    "algorithm": "snr, dnr or bid",
+    "algorithm": "snr, dnr, bid or tnr",
     "congestion_threshold": "tau",
     "window_ms": "t_w",
 }

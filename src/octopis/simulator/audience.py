@@ -50,6 +50,8 @@ class Flight(msgspec.Struct, gc=False):
     visited: int = 0
     visits: dict[int, int] | None = None
     """Where it was, and with which identifications: for the checkers alone."""
+    detoured: int = 0
+    """Targets to which it went around something (TNR): for the checkers alone."""
 
 
 class Audience:
@@ -179,12 +181,17 @@ class Broadcast(msgspec.Struct, gc=False):
     """Brokers that have stored it, by their bits."""
     hops_sum: int = 0
     hops_max: int = 0
+    sequence: int = 0
+    """Which change of its host's subscriptions it is (TNR)."""
+    detoured: int = 0
+    """Brokers to which it went around something (TNR): for the checkers alone."""
 
 
 class Copy(msgspec.Struct, frozen=True, gc=False):
     """A copy for one link, or for several where they are the same.
 
-    `mask` is what it carries: pending clusters (DNR) or brokers by their bits (BID).
+    `mask` is what it carries: pending clusters (DNR) or brokers by their bits (BID, TNR); `tried`
+    are the clusters from which it was sent around in this region (TNR).
     """
 
     subject: Any
@@ -195,3 +202,4 @@ class Copy(msgspec.Struct, frozen=True, gc=False):
     mask: int = 0
     message: Any = None
     """The routing core's own message, where real brokers run."""
+    tried: int = 0

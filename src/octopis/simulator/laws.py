@@ -1,9 +1,9 @@
 """The laws that every run obeys, checked apart from the code that should obey them.
 
 no loop         no copy of a notification comes to a broker where another has been (BID: no
-                identification comes twice)
+                identification comes twice; TNR: no target comes twice with the same clusters tried)
 path bounds     no path is longer than the algorithm allows; a subscription reaches every broker on
-                a shortest path (SBP)
+                a shortest path (SBP); what went around nothing has gone a shortest path (TNR)
 no duplicate    nothing is delivered twice, and no broker stores a subscription twice
 nothing lost    everyone who wants a notification gets it, unless a copy was dropped or cut, which
                 is counted; every broker stores every subscription
@@ -40,6 +40,7 @@ class Laws:
     ) -> None:
         self._network = network
         self._is_bid = algorithm is Algorithm.BID
+        self._is_tnr = algorithm is Algorithm.TNR
         self._seed = seed
         self._publishers = publishers
         self._subscribers = subscribers
@@ -62,7 +63,9 @@ class Laws:
         flight: Flight = copy.subject
         if copy.hops > self._path_max:
             self._break("path bounds", f"a path of {copy.hops} links", now, station, flight)
-        if self._is_bid:
+        if self._is_tnr:
+            self._check_targets(flight, copy, station, now)
+        elif self._is_bid:
             self._check_identifications(flight, copy, station, now)
         elif flight.visited & station.bit:
             self._break("no loop", "a broker got a second copy", now, station, flight)
@@ -79,16 +82,39 @@ class Laws:
             self._break("no loop", "an identification came again", now, station, flight)
         visits[station.index] = before | copy.mask
 
+    def _check_targets(self, flight: Flight, copy: Copy, station: Station, now: int) -> None:
+        carried = copy.mask
+        if copy.tried:
+            flight.detoured |= carried
+        visits = flight.visits
+        if visits is None:
+            visits = flight.visits = {}
+        place = copy.tried * len(self._taken_in) + station.index
+        before = visits.get(place, 0)
+        if before & carried or (flight.visited & station.bit and not copy.hops):
+            self._break("no loop", "a target came again", now, station, flight)
+        visits[place] = before | carried
+        if carried & station.bit & ~flight.detoured:
+            distance = self._distances(flight.host)[station.index]
+            if copy.hops != distance:
+                detail = f"{copy.hops} links, the distance is {distance}, around nothing"
+                self._break("path bounds", detail, now, station, flight)
+
     def served_subscription(self, station: Station, copy: Copy, now: int) -> None:  # noqa: ARG002
         """Count a message about a subscription that a station has served."""
         self._taken_in[station.index] += 1
+        broadcast: Broadcast | None = copy.subject
+        if broadcast is not None and (copy.tried or copy.mask & broadcast.detoured):
+            # It may also be stored by a station that it only passes.
+            broadcast.detoured |= copy.mask | station.bit
 
     def stored(self, broadcast: Broadcast, station: Station, hops: int, now: int) -> None:
         """Check a subscription that a broker has stored."""
         if broadcast.stored & station.bit:
             self._break("no duplicate", "stored twice", now, station, broadcast)
         distance = self._distances(broadcast.host)[station.index]
-        if hops > self._path_max or (not self._is_bid and hops != distance):
+        is_shortest = not self._is_bid and not broadcast.detoured & station.bit
+        if hops > self._path_max or (is_shortest and hops != distance):
             detail = f"a subscription came over {hops} links, the distance is {distance}"
             self._break("path bounds", detail, now, station, broadcast)
         broadcast.stored |= station.bit
@@ -231,11 +257,14 @@ def path_max(network: Network, algorithm: Algorithm) -> int:
     """Return how many links a path may have.
 
     Under DNR a path crosses into every other cluster at most once, and is no longer than the
-    tree's diameter in each.
+    tree's diameter in each. Under TNR it crosses twice into each cluster at most, in every region
+    on its way through the tree: to try it, and to wait there.
     """
     scot = network.scot
     if algorithm is Algorithm.BID:
         return len(scot.brokers) - 1
     if algorithm is Algorithm.DNR:
         return len(scot.clusters) * (scot.diameter + 1) - 1
+    if algorithm is Algorithm.TNR:
+        return scot.diameter + 2 * len(scot.clusters) * (scot.diameter + 1)
     return scot.longest_path

@@ -25,10 +25,15 @@ ROWS = 20_000
 LINK_KINDS = ("aCOL", "iCOL")
 MESSAGES = ("notification", "subscription", "sync")
 FATES = ("left", "dropped", "cut")
-REASONS = tuple(reason.value for reason in Reason)
 
 _VOCABULARY = {"source": "broker", "target": "broker"}
 """Columns that take their names from another column's list."""
+
+
+def _reasons(algorithm: Algorithm) -> list[Reason]:
+    """Return the reasons that a trace has names for; those of target routing are the last."""
+    found = list(Reason)
+    return found if algorithm is Algorithm.TNR else found[: found.index(Reason.TARGET)]
 
 
 class Rows:
@@ -44,7 +49,7 @@ class Rows:
             "link_kind": LINK_KINDS,
             "message": MESSAGES,
             "fate": FATES,
-            "reason": REASONS,
+            "reason": [reason.value for reason in _reasons(scenario.document.routing.algorithm)],
         }
         self._names = {kind: pa.array(each, pa.string()) for kind, each in names.items()}
         self._writer = writer
@@ -93,7 +98,7 @@ class Rows:
 Progress = Callable[[str, int, int, int], None]
 """Told the phase, how many of how many are done, and the virtual time in nanoseconds."""
 
-_REASON_NUMBERS = {reason: REASONS.index(reason.value) for reason in Reason}
+_REASON_NUMBERS = {reason: number for number, reason in enumerate(Reason)}
 _FATE_NUMBERS = {fate: number for number, fate in enumerate(FATES)}
 
 
@@ -110,7 +115,8 @@ class Ledger:
     ) -> None:
         self._subscriber_count = len(scenario.subscribers)
         self._notification_count = scenario.notification_count
-        self._is_bid = scenario.document.routing.algorithm is Algorithm.BID
+        algorithm = scenario.document.routing.algorithm
+        self._carries_brokers = algorithm in {Algorithm.BID, Algorithm.TNR}
         self._clusters = len(network.scot.clusters)
         self._network = network
         self._laws = laws
@@ -197,8 +203,8 @@ class Ledger:
             enqueued,
             left,
             ahead,
-            None if self._is_bid else cbv_p,
-            copy.mask.bit_count() if self._is_bid and is_flight else None,
+            None if self._carries_brokers else cbv_p,
+            copy.mask.bit_count() if self._carries_brokers and is_flight else None,
             _REASON_NUMBERS[copy.reason],
             copy.hops,
             _FATE_NUMBERS[fate],

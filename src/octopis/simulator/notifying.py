@@ -1,18 +1,19 @@
 """What stations do with notifications: ask the algorithm's rule, and account for every copy.
 
-The rules are the routing core's own (snr, dnr, bid). What differs from a broker is what the rule is
-asked about. Tables have settled when notifications begin, so who is behind an output is a set of
-brokers that follows from the overlay (SNR, DNR) or from the flood (BID), and matching was done
-once for all brokers. Where real brokers run instead, the trace is the same to the byte.
+The rules are the routing core's own (snr, dnr, bid, tnr). What differs from a broker is what the
+rule is asked about. Tables have settled when notifications begin, so who is behind an output is a
+set of brokers that follows from the overlay (SNR, DNR, TNR) or from the flood (BID), and matching
+was done once for all brokers. Where real brokers run instead, the trace is the same to the byte.
 """
 
 from octopis.core.routing import LinkStatus, Reason, dnr
 from octopis.core.routing.bid import Trees
-from octopis.scenario.costs import Costs
+from octopis.scenario.costs import Costs, target_bytes
 from octopis.simulator.audience import Copy, Flight
 from octopis.simulator.kernel import Kernel
 from octopis.simulator.ledger import Ledger
 from octopis.simulator.network import Output, Station
+from octopis.simulator.target_ways import TargetWays
 
 
 class Notifying:
@@ -139,7 +140,45 @@ class DynamicNotifying(StaticNotifying):
         return copies
 
 
-class IdentifiedNotifying(Notifying):
+class _MatchedOnce(Notifying):
+    """Base of those whose copies carry the brokers that they are for: only these match again."""
+
+    def _routing_ns(self, carried: int) -> int:
+        raise NotImplementedError
+
+    def service_ns(self, station: Station, copy: Copy) -> int:
+        """Routing costs by what is carried; matching is rare."""
+        flight: Flight = copy.subject
+        carried = copy.mask if copy.hops else flight.targets & ~station.bit
+        return self._routing_ns(carried.bit_count()) + self.matching_ns(station, copy)
+
+    def matching_ns(self, station: Station, copy: Copy) -> int:
+        """Matching at the publisher's host, and among local clients where it is for them."""
+        if not copy.hops:
+            return self._matching_ns
+        if copy.mask & station.bit:
+            return self._costs.matching_ns(station.local_subscriptions)
+        return 0
+
+    def _arrive(self, flight: Flight, station: Station, copy: Copy, now: int) -> int:
+        """Deliver to local clients what is for them; return the brokers that it is still for."""
+        left = copy.mask
+        if not copy.hops:
+            left = flight.targets
+            flight.accepted_ns = now
+        if now > flight.completed_ns:  # noqa: PLR1730 - millions of times, and max is slower
+            flight.completed_ns = now
+        flight.matching_ns += self.matching_ns(station, copy)
+        if left & station.bit:
+            flight.audience.reach(flight.row, station.index, now, copy.hops)
+            left ^= station.bit
+        return left
+
+    def _only_over(self, output: Output, copy: Copy) -> int:  # noqa: ARG002 - as the base
+        return copy.mask
+
+
+class IdentifiedNotifying(_MatchedOnce):
     """BID: the publisher's host matches and writes the target brokers down; others only split."""
 
     def __init__(
@@ -153,37 +192,19 @@ class IdentifiedNotifying(Notifying):
         super().__init__(kernel, ledger, costs, subscriptions)
         self._trees = trees
 
-    def service_ns(self, station: Station, copy: Copy) -> int:
-        """Every identification costs a little; matching is rare."""
-        flight: Flight = copy.subject
-        carried = copy.mask if copy.hops else flight.targets & ~station.bit
-        routing_ns = self._costs.routing_ns(carried.bit_count())
-        return routing_ns + self.matching_ns(station, copy)
-
-    def matching_ns(self, station: Station, copy: Copy) -> int:
-        """Matching at the publisher's host, and among local clients where it is for them."""
-        if not copy.hops:
-            return self._matching_ns
-        if copy.mask & station.bit:
-            return self._costs.matching_ns(station.local_subscriptions)
-        return 0
+    def _routing_ns(self, carried: int) -> int:
+        """Every identification costs a little."""
+        return self._costs.routing_ns(carried)
 
     def send_ns(self, mask: int) -> int:
         """Identifications make a copy longer."""
         extra_bytes = mask.bit_count() * self._costs.identification_bytes
         return self._costs.send_notification_ns(extra_bytes)
 
-    def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:
+    def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:  # noqa: ARG002
         """Act on a notification that came over `output`, or from a local publisher."""
         flight: Flight = copy.subject
-        bids = flight.targets if output is None else copy.mask
-        if output is None:
-            flight.accepted_ns = now
-        flight.completed_ns = max(flight.completed_ns, now)
-        flight.matching_ns += self.matching_ns(station, copy)
-        if bids & station.bit:
-            flight.audience.reach(flight.row, station.index, now, copy.hops)
-            bids &= ~station.bit
+        bids = self._arrive(flight, station, copy, now)
         if bids:
             hops = copy.hops + 1
             copies = [
@@ -195,5 +216,39 @@ class IdentifiedNotifying(Notifying):
                 self._send(way, each, now)
         self._end(flight, now)
 
-    def _only_over(self, output: Output, copy: Copy) -> int:  # noqa: ARG002 - as the base
-        return copy.mask
+
+class TargetNotifying(_MatchedOnce):
+    """TNR: the publisher's host matches; then the targets, the overlay and the queues decide."""
+
+    def __init__(self, kernel: Kernel, ledger: Ledger, costs: Costs, subscriptions: int) -> None:
+        super().__init__(kernel, ledger, costs, subscriptions)
+        self._ways = TargetWays(kernel.network)
+        brokers = len(kernel.network.stations)
+        counts = range(brokers + 1)
+        self._routing_costs_ns = list(map(costs.target_routing_ns, counts))
+        self._sending_ns = [
+            costs.send_notification_ns(target_bytes(count, brokers)) for count in counts
+        ]
+
+    def _routing_ns(self, carried: int) -> int:
+        return self._routing_costs_ns[carried]
+
+    def send_ns(self, mask: int) -> int:
+        """Targets make a copy a little longer."""
+        return self._sending_ns[mask.bit_count()]
+
+    def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:  # noqa: ARG002
+        """Act on a notification that came over `output`, or from a local publisher."""
+        flight: Flight = copy.subject
+        targets = self._arrive(flight, station, copy, now)
+        if targets:
+            copies, unreachable = self._ways.plan(station, targets, copy.tried, now)
+            flight.excused |= unreachable
+            self._begin(flight, [way for way, _ in copies])
+            for _, each in copies:
+                self._ledger.count_case(each.reason.value)
+            hops = copy.hops + 1
+            for way, (_, part, tried, reason) in copies:
+                onward = Copy(flight, hops, self.send_ns(part), reason, part, tried=tried)
+                self._send(way, onward, now)
+        self._end(flight, now)

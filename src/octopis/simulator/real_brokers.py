@@ -27,7 +27,7 @@ from octopis.core.routing import (
     Stored,
     Subscribe,
 )
-from octopis.core.routing.messages import Flooded, HostState, TableSnapshot
+from octopis.core.routing.messages import Flooded, HostChange, HostState, HostTable, TableSnapshot
 from octopis.errors import OperationFailed
 from octopis.scenario.folder import Scenario
 from octopis.simulator.audience import Broadcast, Copy, Flight
@@ -36,6 +36,7 @@ from octopis.simulator.laws import Laws
 from octopis.simulator.ledger import Ledger
 from octopis.simulator.network import Output, Station
 from octopis.simulator.notifying import Notifying
+from octopis.simulator.subscribing import EarlyChanges, Subscribing
 
 
 class FlightAttributes(dict[str, Value]):
@@ -104,19 +105,24 @@ class RealBrokers:
     make: type[Broker] = Broker
 
     def __init__(
-        self, scenario: Scenario, kernel: Kernel, ledger: Ledger, laws: Laws, priced: Notifying
+        self,
+        scenario: Scenario,
+        kernel: Kernel,
+        ledger: Ledger,
+        laws: Laws,
+        priced: tuple[Subscribing, Notifying],
     ) -> None:
-        """Make the brokers; `priced` says what notifications cost under the algorithm."""
+        """Make the brokers; `priced` says what messages cost under the algorithm."""
         self._kernel = kernel
         self._ledger = ledger
         self._laws = laws
-        self._priced = priced
-        self._costs = scenario.document.costs
+        self._priced_subscriptions, self._priced = priced
         self._subscribers = scenario.subscribers
         self._numbers = {each.subscription: n for n, each in enumerate(scenario.subscribers)}
         self._broadcasts: dict[str, Broadcast] = {}
+        self._early = EarlyChanges()
         options = scenario.document.routing
-        self._is_bid = options.algorithm is Algorithm.BID
+        self._carries_brokers = options.algorithm in {Algorithm.BID, Algorithm.TNR}
         self.brokers = [
             self.make(
                 station.broker,
@@ -138,7 +144,7 @@ class RealBrokers:
         """Return how long the station's server works on a message."""
         if isinstance(copy.subject, Flight):
             return self._priced.service_ns(station, copy)
-        return self._costs.subscription_ns * _entries(copy.message)
+        return self._priced_subscriptions.service_ns(station, copy) * _entries(copy.message)
 
     def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:
         """Let the broker act on a message, and carry out what it says."""
@@ -200,7 +206,9 @@ class RealBrokers:
         flight: Flight = copy.subject
         down = [way for way in station.outputs if not way.up]
         for way in down:
-            if self._is_bid:  # the way of each identification is the broker's secret: excuse all
+            if (
+                self._carries_brokers
+            ):  # the way of each identification is the broker's secret: excuse all
                 flight.excused |= copy.mask if copy.hops else flight.targets
             elif output is None or not way.is_icol or copy.mask >> way.target.broker.cluster & 1:
                 flight.excused |= way.behind
@@ -220,18 +228,44 @@ class RealBrokers:
             effects = broker.client_subscribes(client, identity, filter_, now_ns=now)
         else:
             effects = broker.messages_arrived(output.source.broker, [copy.message], now)
+        followers = []
         if broadcast is not None:
-            if any(isinstance(effect, Stored) for effect in effects):
-                self._ledger.stored(broadcast, station, now, copy.hops)
-            broadcast.duplicates += broker.counters.duplicates - duplicates
+            duplicates = broker.counters.duplicates - duplicates
+            broadcast.duplicates += duplicates
+            if not duplicates:
+                followers = self._store(station, broadcast, effects, copy, now)
         self._enqueue(station, effects, copy.hops + 1, now)
         if broadcast is not None:
-            made = _count(effects)
-            broadcast.completed_ns = max(broadcast.completed_ns, now)
-            broadcast.copies += made
-            broadcast.outstanding += made - 1
-            if not broadcast.outstanding:
-                self._ledger.settled(broadcast, now)
+            broadcast.copies += _count(effects)
+            broadcast.outstanding += _count(effects)
+        for each in (broadcast, *followers):
+            if each is not None:
+                each.completed_ns = max(each.completed_ns, now)
+                each.outstanding -= 1
+                if not each.outstanding:
+                    self._ledger.settled(each, now)
+
+    def _store(
+        self, station: Station, broadcast: Broadcast, effects: list[Effect], copy: Copy, now: int
+    ) -> list[Broadcast]:
+        """Note what a broker has stored; return what had come before, and waited for this one."""
+        if isinstance(copy.message, HostChange):
+            broadcast.sequence = copy.message.sequence
+        stored = [
+            self._broadcasts[effect.subscription]
+            for effect in effects
+            if isinstance(effect, Stored)
+        ]
+        for each in stored:
+            hops = copy.hops
+            if each is not broadcast:
+                waited = self._early.take(station, each.host, each.sequence)
+                assert waited is not None, "what is stored later has come before"
+                hops = waited[1]
+            self._ledger.stored(each, station, now, hops)
+        if not stored and isinstance(copy.message, HostChange):
+            self._early.wait(station, broadcast, copy.hops)
+        return stored[1:]
 
     def _asked(self, broadcast: Broadcast) -> tuple[str, str, Filter]:
         subscriber = self._subscribers[broadcast.number]
@@ -258,15 +292,20 @@ class RealBrokers:
             assert isinstance(attributes, FlightAttributes), "brokers pass attributes on untouched"
             mask = int(message.cbv_p) or message.targets
             send_ns = self._priced.send_ns(mask)
-            return Copy(attributes.flight, hops, send_ns, reason, mask, message)
-        send_ns = self._costs.send_subscription_ns() * _entries(message)
-        return Copy(self._broadcast_of(message), hops, send_ns, reason, 0, message)
+            return Copy(attributes.flight, hops, send_ns, reason, mask, message, message.tried)
+        mask, tried = 0, 0
+        if isinstance(message, HostChange):
+            mask, tried = message.targets, message.tried
+        send_ns = self._priced_subscriptions.send_ns(mask) * _entries(message)
+        return Copy(self._broadcast_of(message), hops, send_ns, reason, mask, message, tried)
 
     def _broadcast_of(self, message: Message) -> Broadcast | None:
         if isinstance(message, Subscribe):
             return self._broadcasts[message.subscription.id]
         if isinstance(message, Flooded) and message.added is not None:
             return self._broadcasts[message.added.id]
+        if isinstance(message, HostChange) and message.targets:
+            return self._broadcasts[message.added[0].id]
         return None
 
     # Faults
@@ -302,6 +341,6 @@ def _count(effects: list[Effect]) -> int:
 
 def _entries(message: Message | None) -> int:
     """Return how many subscriptions a message speaks of, at least one."""
-    if isinstance(message, TableSnapshot | HostState):
+    if isinstance(message, TableSnapshot | HostState | HostTable):
         return max(1, len(message.subscriptions))
     return 1

@@ -16,9 +16,15 @@ from octopis.simulator.notifying import (
     IdentifiedNotifying,
     Notifying,
     StaticNotifying,
+    TargetNotifying,
 )
 from octopis.simulator.real_brokers import RealBrokers
-from octopis.simulator.subscribing import FloodSubscribing, TwoStepSubscribing
+from octopis.simulator.subscribing import (
+    FloodSubscribing,
+    Subscribing,
+    TargetSubscribing,
+    TwoStepSubscribing,
+)
 from octopis.simulator.windows import Windows
 from octopis.trace import Level, RunSummary
 from octopis.trace.summary import QueueBound, State
@@ -53,7 +59,7 @@ class Simulation:
         self._window_ns = window_ns = round(document.routing.window_ms * MS)
         windows = Windows(self.ledger, self.laws, window_ns) if full else None
         self.kernel = Kernel(self.network, document.queues, windows)
-        if full or algorithm is Algorithm.DNR:
+        if full or algorithm in {Algorithm.DNR, Algorithm.TNR}:
             self.network.track_queues(document.routing.congestion_threshold, window_ns)
         self._real: RealBrokers | None = None
         self.subscribing, self.notifying = self._traffic(
@@ -67,18 +73,22 @@ class Simulation:
         costs, count = self._scenario.document.costs, len(self._scenario.subscribers)
         algorithm = self._scenario.document.routing.algorithm
         parts = self.kernel, self.ledger, costs
-        subscribing: Traffic
+        subscribing: Subscribing
         notifying: Notifying
         if algorithm is Algorithm.BID:
             subscribing = flooding = FloodSubscribing(*parts)
             notifying = IdentifiedNotifying(*parts, count, flooding.trees)
+        elif algorithm is Algorithm.TNR:
+            subscribing = TargetSubscribing(*parts)
+            notifying = TargetNotifying(*parts, count)
         else:
             subscribing = TwoStepSubscribing(*parts)
             kind = DynamicNotifying if algorithm is Algorithm.DNR else StaticNotifying
             notifying = kind(*parts, count)
         if not real_brokers:
             return subscribing, notifying
-        real = RealBrokers(self._scenario, self.kernel, self.ledger, self.laws, notifying)
+        priced = subscribing, notifying
+        real = RealBrokers(self._scenario, self.kernel, self.ledger, self.laws, priced)
         self._real = real
         return real, real
 

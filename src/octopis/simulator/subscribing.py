@@ -1,19 +1,24 @@
-"""What stations do with subscriptions: the two-step broadcast (SBP), or flooding (BID).
+"""What stations do with subscriptions: two-step broadcast (SBP), flooding (BID), or TNR's rule.
 
-Where a subscription goes on is asked of the routing core's rules, once for each output when the
-network is built. An overlay without faults, where each subscription is made once, needs no more.
+Where a subscription goes on is asked of the routing core's rules: once for each output when the
+network is built, or under TNR, which looks at queues, each time. An overlay without faults, where
+each subscription is made once, needs no more.
 """
 
 from octopis.core.routing import Reason, bid, sbp
+from octopis.core.routing.spreading import EARLY_MAX
 from octopis.errors import OperationFailed
-from octopis.scenario.costs import Costs
+from octopis.scenario.costs import Costs, target_bytes
 from octopis.simulator.audience import Broadcast, Copy
 from octopis.simulator.kernel import Kernel
 from octopis.simulator.ledger import Ledger
 from octopis.simulator.network import Output, Station
+from octopis.simulator.target_ways import TargetWays
 
 
-class _Subscribing:
+class Subscribing:
+    """Base of the protocols: costs, and accounting for copies."""
+
     def __init__(self, kernel: Kernel, ledger: Ledger, costs: Costs) -> None:
         self._send = kernel.sender
         self._ledger = ledger
@@ -23,6 +28,10 @@ class _Subscribing:
     def service_ns(self, station: Station, copy: Copy) -> int:  # noqa: ARG002 - all cost the same
         """Return how long a message about a subscription keeps a server busy."""
         return self._service_ns
+
+    def send_ns(self, mask: int) -> int:  # noqa: ARG002 - TNR looks at it
+        """Return how long the sender is busy with a copy that carries `mask`."""
+        return self._send_ns
 
     def lost(self, output: Output, copy: Copy, now: int) -> None:  # noqa: ARG002 - nothing to save
         """A subscription that some brokers do not know would spoil the run."""
@@ -39,15 +48,19 @@ class _Subscribing:
             for way in ways:
                 way.subscription_messages += 1
                 self._send(way, onward, now)
+        self._end(broadcast, len(ways), now)
+
+    def _end(self, broadcast: Broadcast, copies: int, now: int) -> None:
+        """Count a copy that has done its work, and those it became."""
         if now > broadcast.completed_ns:  # noqa: PLR1730 - millions of times, and max is slower
             broadcast.completed_ns = now
-        broadcast.copies += len(ways)
-        broadcast.outstanding += len(ways) - 1
+        broadcast.copies += copies
+        broadcast.outstanding += copies - 1
         if not broadcast.outstanding:
             self._ledger.settled(broadcast, now)
 
 
-class TwoStepSubscribing(_Subscribing):
+class TwoStepSubscribing(Subscribing):
     """SBP: through the host's cluster, and from each of its brokers to the region."""
 
     def __init__(self, kernel: Kernel, ledger: Ledger, costs: Costs) -> None:
@@ -69,7 +82,7 @@ class TwoStepSubscribing(_Subscribing):
         self._pass_on(copy, ways, now)
 
 
-class FloodSubscribing(_Subscribing):
+class FloodSubscribing(Subscribing):
     """Flooding: on first receipt to all neighbours but the sender; later copies are dropped."""
 
     def __init__(self, kernel: Kernel, ledger: Ledger, costs: Costs) -> None:
@@ -102,3 +115,92 @@ class FloodSubscribing(_Subscribing):
             self._pass_on(copy, ways, now)
         if not broadcast.outstanding:
             del self._received[broadcast.number]
+
+
+class EarlyChanges:
+    """Changes that came before others of their host that they follow: they wait for those.
+
+    Each is a subscription with the number of links that it came over.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[tuple[int, int], dict[int, tuple[Broadcast, int]]] = {}
+
+    def wait(self, station: Station, broadcast: Broadcast, hops: int) -> None:
+        """Let one wait, if it does not yet; its copy is outstanding until it is stored."""
+        waiting = self._waiting.setdefault((station.index, broadcast.host.index), {})
+        if broadcast.sequence in waiting:
+            return
+        waiting[broadcast.sequence] = broadcast, hops
+        broadcast.outstanding += 1
+        if len(waiting) > EARLY_MAX:
+            raise OperationFailed(
+                f"more than {EARLY_MAX} subscriptions of {broadcast.host.broker} came to "
+                f"{station.broker} before those they follow: let clients subscribe more slowly"
+            )
+
+    def take(self, station: Station, host: Station, sequence: int) -> tuple[Broadcast, int] | None:
+        """Return the one with this number, with its links, if it has come."""
+        waiting = self._waiting.get((station.index, host.index))
+        return waiting.pop(sequence, None) if waiting else None
+
+
+class TargetSubscribing(Subscribing):
+    """TNR: a change of a host's subscriptions goes to all others by the rule of notifications."""
+
+    def __init__(self, kernel: Kernel, ledger: Ledger, costs: Costs) -> None:
+        super().__init__(kernel, ledger, costs)
+        self._service_ns = costs.target_subscription_ns
+        self._ways = TargetWays(kernel.network)
+        brokers = len(kernel.network.stations)
+        self._everyone = (1 << brokers) - 1
+        self._sending_ns = [
+            costs.send_subscription_ns(target_bytes(count, brokers)) for count in range(brokers + 1)
+        ]
+        self._heard = [[0] * brokers for _ in range(brokers)]
+        """For each station how many changes of each host it has stored."""
+        self._early = EarlyChanges()
+
+    def send_ns(self, mask: int) -> int:
+        """Targets make a message a little longer."""
+        return self._sending_ns[mask.bit_count()]
+
+    def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:
+        """Store a subscription if all before it have come, and pass it on.
+
+        A copy that goes around may pass a station before, or after, the one that is for it.
+        """
+        broadcast: Broadcast = copy.subject
+        host = broadcast.host
+        heard = self._heard[station.index]
+        if output is None:
+            broadcast.sequence = heard[host.index] + 1
+        targets = (self._everyone if output is None else copy.mask) & ~station.bit
+        followers = []
+        if broadcast.sequence <= heard[host.index]:
+            broadcast.duplicates += 1
+        elif broadcast.sequence == heard[host.index] + 1:
+            found: tuple[Broadcast, int] | None = broadcast, copy.hops
+            while found is not None:
+                heard[host.index] += 1
+                self._ledger.stored(found[0], station, now, found[1])
+                found = self._early.take(station, host, heard[host.index] + 1)
+                if found is not None:
+                    followers.append(found[0])
+        else:
+            self._early.wait(station, broadcast, copy.hops)
+        self._pass_on_to(targets, station, copy, now)
+        for follower in followers:
+            self._end(follower, 0, now)
+
+    def _pass_on_to(self, targets: int, station: Station, copy: Copy, now: int) -> None:
+        # Nothing is down where these run, so no target is out of reach.
+        copies, _ = self._ways.plan(station, targets, copy.tried, now)
+        for way, (_, part, tried, _) in copies:
+            way.subscription_messages += 1
+            send_ns = self.send_ns(part)
+            onward = Copy(
+                copy.subject, copy.hops + 1, send_ns, Reason.SUBSCRIPTION, part, tried=tried
+            )
+            self._send(way, onward, now)
+        self._end(copy.subject, len(copies), now)

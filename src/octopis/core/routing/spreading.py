@@ -36,7 +36,7 @@ LIFE_BITS = 32
 _REMEMBERED_MAX = 256
 """Changes of a host that can be told again one by one; further back, all that it has is told."""
 
-_EARLY_MAX = 256
+EARLY_MAX = 256
 """Changes of a host that wait for one before them; what is dropped comes again by comparing."""
 
 
@@ -155,7 +155,7 @@ class Spreading:
         else:
             early = self._early.setdefault(host.name, {})
             early[change.generation, change.after] = change
-            if len(early) > _EARLY_MAX:
+            if len(early) > EARLY_MAX:
                 del early[next(iter(early))]
             self._note(host, sender)
 
