@@ -141,6 +141,7 @@ class Report:
             [
                 (f"`{name}`", getattr(request.costs, name), self._profile.sources[name])
                 for name in request.costs.__struct_fields__
+                if getattr(request.costs, name) is not None  # what is not said is as BID's
             ],
         )
 

@@ -36,7 +36,11 @@ class Variation:
     def of(self, plan: ScenarioPlan, name: str) -> ScenarioPlan:
         """Return the plan with this change."""
         profile = profile_named(self.profile) if self.profile else plan.profile
-        changed = {cost: getattr(profile.costs, cost) * by for cost, by in self.factors.items()}
+        known = {cost: getattr(profile.costs, cost) for cost in self.factors}
+        # What a profile does not say is as much as something else, whatever that is.
+        changed = {
+            cost: value * self.factors[cost] for cost, value in known.items() if value is not None
+        }
         # Bytes are whole numbers.
         whole = {cost: round(value) for cost, value in changed.items() if cost.endswith("_bytes")}
         costs = replace(profile.costs, **(changed | whole))
