@@ -33,14 +33,14 @@ class Variation:
     subscribe_every_ms: float | None = None
     profile: str | None = None
 
+    def applies_to(self, profile: Profile) -> bool:
+        """Tell whether a profile says all that is changed: else there is nothing to multiply."""
+        return all(getattr(profile.costs, cost) is not None for cost in self.factors)
+
     def of(self, plan: ScenarioPlan, name: str) -> ScenarioPlan:
         """Return the plan with this change."""
         profile = profile_named(self.profile) if self.profile else plan.profile
-        known = {cost: getattr(profile.costs, cost) for cost in self.factors}
-        # What a profile does not say is as much as something else, whatever that is.
-        changed = {
-            cost: value * self.factors[cost] for cost, value in known.items() if value is not None
-        }
+        changed = {cost: getattr(profile.costs, cost) * by for cost, by in self.factors.items()}
         # Bytes are whole numbers.
         whole = {cost: round(value) for cost, value in changed.items() if cost.endswith("_bytes")}
         costs = replace(profile.costs, **(changed | whole))
@@ -55,6 +55,7 @@ class Variation:
 
 _COSTS = (
     "routing_us",
+    "target_routing_us",
     "matching_us",
     "matching_per_subscription_ns",
     "identification_ns",
@@ -135,6 +136,7 @@ def points(
         )
         for base in bases(size, profile, topology)
         for number, variation in enumerate(VARIATIONS[size])
+        if variation.applies_to(profile)
     ]
 
 
