@@ -109,10 +109,16 @@ class Report:
         page.paragraph(
             "Target routing (TNR) is ours, not the paper's: a notification is matched once, at its "
             "publisher's host, and carries its targets. These are the goals that we set for it "
-            "before it was measured. What its step costs follows from our own brokers, where BID's "
-            "and TNR's were measured side by side; the table of costs below has the figure."
+            f"before it was measured. {self._target_cost()}"
         )
         add_claims(page, OURS, self.target_outcomes, has_seeds=self.has_seeds)
+
+    def _target_cost(self) -> str:
+        if self._request.costs.target_routing_us is None:
+            return (
+                "The profile does not say what its step costs: it is taken to cost as BID's does."
+            )
+        return "What its step costs is `target_routing_us` in the table of costs below."
 
     def _sensitivity_section(self, page: Page) -> None:
         page.section("Sensitivity")

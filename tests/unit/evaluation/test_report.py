@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow.csv as pa_csv
 import pyspark
 import pytest
+from msgspec.structs import replace
 
 from octopis.core.routing import Algorithm
 from octopis.core.topology import format_topology, from_catalogue
@@ -172,6 +173,21 @@ def test_claims_of_our_own_stand_apart_with_goal_and_reason(usual: tuple[Path, R
         assert bool(found.reason) == bool(row[7]) == (row[6] == "not held")
         assert f"{row[7]} {found.reason}" in reader.words
     assert "TNR) is ours, not the paper's" in reader.words
+
+
+@pytest.mark.parametrize(
+    ("cost_us", "said"),
+    [(None, "is taken to cost as BID's does"), (7.5, "is target_routing_us in the table of costs")],
+)
+def test_page_says_what_a_step_of_target_routing_costs(
+    cost_us: float | None, said: str, tmp_path: Path
+):
+    costs = replace(PAPER.costs, target_routing_us=cost_us)
+    profile = PAPER._replace(costs=costs, sources=PAPER.sources | {"target_routing_us": "measured"})
+    report = Report(Folders(tmp_path), request(costs=costs), profile, measures())
+    reader = Reader(report.write().read_text(encoding="utf-8"))
+    assert said in reader.words
+    assert (["target_routing_us", "7.5", "measured"] in reader.tables[-1]) == (cost_us is not None)
 
 
 def test_one_seed_has_no_spread_over_seeds(tmp_path: Path):
