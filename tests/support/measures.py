@@ -33,7 +33,7 @@ def request(**changes: Any) -> Request:
 def measures(seeds: int = 1, change: Change = lambda _point, _algorithm: {}) -> Measures:
     """Return all runs of a quick evaluation; `change` says what is not as usual in a run.
 
-    It may name any metric, and also `series` and `is_exact`.
+    It may name any metric, and also `series`, `cases` and `is_exact`.
     """
     points = [
         point
@@ -60,8 +60,8 @@ def by_algorithm(
 def _measure(point: Point, algorithm: Algorithm, changes: dict[str, Any]) -> Measure:
     has_burst = bool(point.plan.high_rate_notifications)
     series = changes.pop("series", CALM if has_burst else None)
-    is_exact = changes.pop("is_exact", True)
-    return Measure(point, algorithm, _usual(point) | changes, series, {}, is_exact)
+    cases, is_exact = changes.pop("cases", {}), changes.pop("is_exact", True)
+    return Measure(point, algorithm, _usual(point) | changes, series, cases, is_exact)
 
 
 def _usual(point: Point) -> dict[str, Any]:

@@ -77,7 +77,7 @@ TARGET_CLAIMS: tuple[Claim, ...] = (
             goal=f"at most {BURST_DELAY_MOST:g}",
             unit="times DNR's",
             value=times(DELAY, BURST, (DNR,), x=rate),
-            why=target_reasons.of(DELAY, BURST, (TNR, DNR)),
+            why=target_reasons.burst_delay,
             holds=lambda _all, _seed, value: value <= BURST_DELAY_MOST,
         )
         for rate in RATES

@@ -131,6 +131,20 @@ def test_reason_gives_the_figure_of_every_point_in_the_unit_that_it_names():
     assert said["notification IMs, any number of them"].endswith("publishers: 5,000, 5,000.")
 
 
+def test_reason_of_a_burst_tells_how_many_copies_waited_because_nothing_could_go_around():
+    def change(point, algorithm):
+        cases = {"waits": point.x // 1000, "around overload": 7} if algorithm is TNR else {}
+        return {"cases": cases, DELAY: 3e6 if algorithm is TNR else 4e6}
+
+    found = worked_out("notification delay at 60K a minute", change)
+    assert "its iCOLs are often overloaded all at once" in found.reason
+    assert (
+        "Copies that waited, and that went around: 60,000 a minute: 60 and 7; 80,000 a minute: "
+        "80 and 7; 100,000 a minute: 100 and 7. Mean delay, in ms, of TNR, DNR: 60,000 a minute: "
+        "3.00, 4.00; "
+    ) in found.reason
+
+
 def test_reason_says_of_which_seed_it_is_where_there_are_several():
     found = worked_out("notification delay, more publishers", lambda _point, _algorithm: {}, 2)
     assert "of TNR, SNR, BID (seed 1): 20 publishers: " in found.reason
