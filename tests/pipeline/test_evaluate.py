@@ -1,13 +1,14 @@
 """The whole evaluation on real Spark, very small: exact, resumable, and the same every time.
 
-Also the real command: Ctrl-C at several moments ends it, leaves no process, and it goes on later.
+Also the real command: Ctrl-C at several moments ends it, leaves no process, and it goes on later,
+to the same end.
 """
 
 import json
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.csv as pa_csv
@@ -22,7 +23,7 @@ from support.evaluations import evaluated, evaluation_in, tiny_sizes
 from support.traces import rewrite
 
 PARTS = ("quotes", "scenarios", "truth", "runs", "metrics")
-RUNS = 3 + 3 + 3 * 3 + 2 + 2 * 3
+RUNS = 4 + 4 + 3 * 4 + 3 + 2 * 4
 """Of subscribers, publishers, three bursts, several without BID, and both varied scenarios."""
 
 
@@ -136,28 +137,6 @@ def test_finished_evaluation_only_reports_again_and_needs_no_spark(
     assert contents(out / "report") == results
 
 
-def test_evaluation_from_scratch_is_the_same_to_the_byte_and_a_lost_delivery_is_found(
-    octopis, spark: SparkSession, first: tuple[Path, Report], tmp_path: Path
-):
-    evaluated(spark, tmp_path)
-    assert contents(tmp_path / "report") == contents(first[0] / "report")
-    for part in ("scenarios", "truth", "metrics"):
-        found, expected = contents(tmp_path / part), contents(first[0] / part)
-        assert found.keys() == expected.keys()
-        assert [name for name in found if found[name] != expected[name]] == []
-
-    rewrite(tmp_path / "runs" / "burst-100000-by-2-seed1-dnr", "deliveries", lambda rows: rows[1:])
-    shutil.rmtree(tmp_path / "metrics" / "several-seed1")
-    status, printed, told = octopis("evaluate", "--out", str(tmp_path))
-    assert status == 1
-    assert told.splitlines()[-1].startswith(
-        "octopis: 1 of what must hold exactly does not; the first: Deliveries are those of the "
-        f"ground truth: none lost, twice or unasked (all): {RUNS - 1} of {RUNS} runs"
-    )
-    assert "The paper's claims" in printed
-    assert "NO</td>" in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
-
-
 @pytest.fixture
 def _usual_ctrl_c() -> Iterator[None]:
     """Let Ctrl-C mean what it usually does: a Spark of other tests may have a say in it."""
@@ -179,19 +158,22 @@ def assert_tidy(folder: Path) -> None:
     assert not list(folder.glob("octopis-*")), "Spark's own folder is gone"
 
 
-@pytest.fixture
-def begun(first: tuple[Path, Report], tmp_path: Path) -> Callable[..., Path]:
+def begin(first: Path, folder: Path, *parts: str) -> Path:
     """Begin an evaluation with some parts of the first one, as if it had been stopped there."""
+    out = folder / "out"
+    out.mkdir()
+    shutil.copy(first / REQUEST, out)
+    for part in parts:
+        shutil.copytree(first / part, out / part)
+    return out
 
-    def copy(*parts: str) -> Path:
-        out = tmp_path / "out"
-        out.mkdir()
-        shutil.copy(first[0] / REQUEST, out)
-        for part in parts:
-            shutil.copytree(first[0] / part, out / part)
-        return out
 
-    return copy
+@pytest.fixture(scope="module")
+def stopped(first: tuple[Path, Report], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a second evaluation, which is stopped twice, and then goes on to its end."""
+    folder = tmp_path_factory.mktemp("stopped")
+    begin(first[0], folder, "quotes")
+    return folder
 
 
 @pytest.mark.usefixtures("_usual_ctrl_c")
@@ -204,29 +186,50 @@ def test_ctrl_c_while_spark_starts_leaves_nothing_but_the_request(tmp_path: Path
 
 
 @pytest.mark.usefixtures("_usual_ctrl_c")
-def test_ctrl_c_while_a_scenario_is_built_keeps_the_others(
-    begun: Callable[..., Path], tmp_path: Path
-):
-    out = begun("quotes")
-    with command(SMALLEST, tmp_path) as running:
+def test_ctrl_c_while_a_scenario_is_built_keeps_the_others(stopped: Path):
+    out = stopped / "out"
+    with command(SMALLEST, stopped) as running:
         running.wait_until(lambda: scenarios(out) and draft_in(out / "scenarios"))
         running.interrupt(os.kill)  # to the command alone
-    assert_tidy(tmp_path)
+    assert_tidy(stopped)
     before, done = times(out, "quotes", "scenarios"), len(scenarios(out))
 
-    with command(SMALLEST, tmp_path) as running:
+    with command(SMALLEST, stopped) as running:
         running.wait_until(lambda: len(scenarios(out)) > done)
         assert f"{done} of 10 done" in running.told, "it begins with what was done before"
         running.interrupt(os.killpg)  # to all, as a terminal does
-    assert_tidy(tmp_path)
+    assert_tidy(stopped)
     assert before.items() <= times(out, "quotes", "scenarios").items()
+
+
+def test_evaluation_that_was_stopped_is_the_same_to_the_byte_and_a_lost_delivery_is_found(
+    octopis, spark: SparkSession, first: tuple[Path, Report], stopped: Path
+):
+    out = stopped / "out"
+    evaluated(spark, out)
+    assert contents(out / "report") == contents(first[0] / "report")
+    for part in ("scenarios", "truth", "metrics"):
+        found, expected = contents(out / part), contents(first[0] / part)
+        assert found.keys() == expected.keys()
+        assert [name for name in found if found[name] != expected[name]] == []
+
+    rewrite(out / "runs" / "burst-100000-by-2-seed1-dnr", "deliveries", lambda rows: rows[1:])
+    shutil.rmtree(out / "metrics" / "several-seed1")
+    status, printed, told = octopis("evaluate", "--out", str(out))
+    assert status == 1
+    assert told.splitlines()[-1].startswith(
+        "octopis: 1 of what must hold exactly does not; the first: Deliveries are those of the "
+        f"ground truth: none lost, twice or unasked (all): {RUNS - 1} of {RUNS} runs"
+    )
+    assert "The paper's claims" in printed
+    assert "NO</td>" in (out / "report" / "index.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.usefixtures("_usual_ctrl_c")
 def test_ctrl_c_while_simulations_run_keeps_the_traces_that_are_whole(
-    begun: Callable[..., Path], tmp_path: Path
+    first: tuple[Path, Report], tmp_path: Path
 ):
-    out = begun("quotes", "scenarios", "truth")
+    out = begin(first[0], tmp_path, "quotes", "scenarios", "truth")
 
     def traces() -> list[Path]:
         return [path.parent for path in (out / "runs").glob("*/run.json")]

@@ -25,6 +25,7 @@ def request(**changes: Any) -> Request:
         "profile": "paper",
         "costs": PAPER.costs,
         "quotes": [],
+        "algorithms": tuple(each.value for each in experiments.ALL),
     }
     return Request(**(facts | changes))
 
@@ -32,7 +33,7 @@ def request(**changes: Any) -> Request:
 def measures(seeds: int = 1, change: Change = lambda _point, _algorithm: {}) -> Measures:
     """Return all runs of a quick evaluation; `change` says what is not as usual in a run.
 
-    It may name any metric, and also `series` and `is_exact`.
+    It may name any metric, and also `series`, `cases` and `is_exact`.
     """
     points = [
         point
@@ -47,17 +48,20 @@ def measures(seeds: int = 1, change: Change = lambda _point, _algorithm: {}) -> 
     )
 
 
-def by_algorithm(value: str, bid: float, snr: float, dnr: float) -> Change:
-    """Return the change of one value that is the same in all experiments."""
+def by_algorithm(
+    value: str, bid: float, snr: float, dnr: float, tnr: float | None = None
+) -> Change:
+    """Return the change of one value that is the same in all experiments; TNR is like DNR."""
     values = {Algorithm.BID: bid, Algorithm.SNR: snr, Algorithm.DNR: dnr}
+    values[Algorithm.TNR] = dnr if tnr is None else tnr
     return lambda _point, algorithm: {value: values[algorithm]}
 
 
 def _measure(point: Point, algorithm: Algorithm, changes: dict[str, Any]) -> Measure:
     has_burst = bool(point.plan.high_rate_notifications)
     series = changes.pop("series", CALM if has_burst else None)
-    is_exact = changes.pop("is_exact", True)
-    return Measure(point, algorithm, _usual(point) | changes, series, {}, is_exact)
+    cases, is_exact = changes.pop("cases", {}), changes.pop("is_exact", True)
+    return Measure(point, algorithm, _usual(point) | changes, series, cases, is_exact)
 
 
 def _usual(point: Point) -> dict[str, Any]:

@@ -77,7 +77,8 @@ COMMANDS = {
     ),
     "bench": CommandPlace(
         "octopis.cli.bench:app",
-        "Measure OctopiS on this machine: matching, routing, simulator, broker, attack, pipeline.",
+        "Measure OctopiS here: matching, routing, simulator, faults, broker, attack, kills, "
+        "pipeline.",
     ),
 }
 

@@ -19,10 +19,19 @@ from octopis.cli.topology import load
 from octopis.core.topology import format_topology
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.evaluation.agenda import OnProgress, Progress
+from octopis.evaluation.claims import Outcome
+from octopis.evaluation.claims_section import (
+    OURS,
+    OVER_SEEDS,
+    THE_PAPERS,
+    VERDICTS,
+    Kind,
+    against,
+)
 from octopis.evaluation.evaluate import Evaluation, check_quotes
-from octopis.evaluation.experiments import OVERLAY, EvaluationSize
+from octopis.evaluation.experiments import ALL, OVERLAY, EvaluationSize
 from octopis.evaluation.folders import Request, claim_folder
-from octopis.evaluation.report import VERDICTS, Report, failed
+from octopis.evaluation.report import Report, failed
 from octopis.evaluation.tables import shown, value_over_seeds
 from octopis.pipeline.spark.session import open_spark
 from octopis.pipeline.spark.settings import check_master, parse_conf
@@ -41,7 +50,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - each is an option of the command
         bool,
         typer.Option(
             "--full/--quick",
-            help="The paper's size (most of an hour on 2 cores), or the same shape in minutes.",
+            help="The paper's size (about an hour on 2 cores), or the same shape in minutes.",
         ),
     ] = False,
     seeds: Annotated[
@@ -65,7 +74,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - each is an option of the command
     ] = Path("out/evaluation"),
     as_json: output.JsonFlag = False,
 ) -> None:
-    """Run the paper's experiments under BID, SNR and DNR, and set the results beside the paper's.
+    """Run the paper's experiments under BID, SNR, DNR and our TNR, and compare with the paper.
 
     Workload, ground truth, simulations and metrics run on Spark. Stopped and started again with
     the same options, it goes on where it was. The report is one HTML page, with its figures and
@@ -84,6 +93,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - each is an option of the command
         costs=costs.costs,
         quotes=[str(path.absolute()) for path in quotes or []],
         topology=_overlay(topology),
+        algorithms=tuple(each.value for each in ALL),
     )
     with deaths_explained(), stops_as_interrupts():
         report, page = _evaluate(request, costs, out, partial(open_spark, master, settings))
@@ -171,12 +181,13 @@ def _print_json(request: Request, report: Report, page: Path) -> None:
             "seeds": request.seeds,
             "exact": [asdict(each) for each in report.exact],
             "claims": [each.as_document() for each in report.outcomes],
+            "own_claims": [each.as_document() for each in report.target_outcomes],
         }
     )
 
 
 def print_report(report: Report, page: Path) -> None:
-    """Print both tables, and say where the page is."""
+    """Print what must hold, the paper's claims and ours, and say where the page is."""
     output.print_table(
         "What must hold exactly",
         ("what", "found", "holds"),
@@ -185,20 +196,26 @@ def print_report(report: Report, page: Path) -> None:
     output.say("")
     for caution in report.cautions:
         output.say(f"{caution}\n")
-    over_seeds = ("over seeds",) if report.has_seeds else ()
+    _print_claims(THE_PAPERS, report.outcomes, has_seeds=report.has_seeds)
+    output.say("")
+    _print_claims(OURS, report.target_outcomes, has_seeds=report.has_seeds)
+    output.say(f"\nReport: {page} (reasons, figures, sensitivity); figures and tables beside it.")
+
+
+def _print_claims(kind: Kind, outcomes: list[Outcome], *, has_seeds: bool) -> None:
+    over_seeds = (OVER_SEEDS,) if has_seeds else ()
     output.print_table(
-        "The paper's claims",
-        ("claim", "", "paper", "ours", *over_seeds, "direction holds"),
+        kind.title,
+        ("claim", "", kind.against, "ours", *over_seeds, kind.verdict),
         [
             (
                 each.claim.text,
                 each.claim.unit,
-                "" if each.claim.paper is None else f"{each.claim.paper:g}",
+                against(each),
                 shown(each.ours, each.claim.unit),
                 *(value_over_seeds(each) for _ in over_seeds),
                 VERDICTS[each.verdict][1],
             )
-            for each in report.outcomes
+            for each in outcomes
         ],
     )
-    output.say(f"\nReport: {page} (reasons, figures, sensitivity); figures and tables beside it.")

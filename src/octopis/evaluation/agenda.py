@@ -22,7 +22,7 @@ _TRUSTED_S = 60
 """For so long, expected times weigh more than measured ones."""
 
 _IMS_PER_S = 300_000
-_SLOWER = {Algorithm.SNR: 1.0, Algorithm.DNR: 1.3, Algorithm.BID: 1.6}
+_SLOWER = {Algorithm.SNR: 1.0, Algorithm.DNR: 1.3, Algorithm.BID: 1.6, Algorithm.TNR: 1.0}
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Claims: what the paper reports beside what we measured, and whether the direction holds.
 
 A claim's value is worked out for each seed; its direction holds if it does for every one of them.
+Claims of our own have a goal instead of a figure of the paper.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ NEAR_SHARE = 0.25
 NEAR_POINTS = 2.0
 """... or, if it is a percentage, by so many points."""
 
-Verdict = Literal["near", "smaller", "larger", "holds", "not reproduced"]
+Verdict = Literal["near", "smaller", "larger", "holds", "not reproduced", "not held"]
 Value = Callable[[Measures, int], float | None]
 """A claim's figure for one seed; None where the run has no such figure."""
 
@@ -27,18 +28,20 @@ OURS = (Algorithm.SNR, Algorithm.DNR)
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """One figure of the paper, and how to work out ours."""
+    """One figure of the paper, or a goal of our own, and how to work out ours."""
 
     where: str
     text: str
-    paper: float | None
-    """None where it gives a direction and no figure."""
+    paper: float | None = None
+    """None where it gives a direction and no figure, and for what we claim ourselves."""
+    goal: str = ""
+    """What we set out for, where the claim is ours and not the paper's."""
     unit: str
     value: Value
     why: Callable[[Measures], str]
     """The measured reason, for the case that ours is another."""
     holds: Callable[[Measures, int, float], bool] = lambda _all, _seed, value: value > 0
-    """Whether a seed's value goes in the paper's direction."""
+    """Whether a seed's value goes in the paper's direction, or reaches the goal."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +61,10 @@ class Outcome:
 
     @property
     def verdict(self) -> Verdict:
-        """How near the paper's figure ours is."""
+        """How near the paper's figure ours is, or whether what we claim ourselves holds."""
         ours, paper = self.ours, self.claim.paper
         if not self.direction_holds or ours is None:
-            return "not reproduced"
+            return "not held" if self.claim.goal else "not reproduced"
         if paper is None:
             return "holds"
         bound = max(NEAR_SHARE * abs(paper), NEAR_POINTS if "%" in self.claim.unit else 0)
@@ -71,11 +74,12 @@ class Outcome:
 
     def as_document(self) -> dict[str, Any]:
         """Return everything about it as plain values."""
+        against = {"goal": self.claim.goal} if self.claim.goal else {"paper": self.claim.paper}
         return {
             "where": self.claim.where,
             "claim": self.claim.text,
             "unit": self.claim.unit,
-            "paper": self.claim.paper,
+            **against,
             "ours": self.ours,
             "by_seed": self.values,
             "direction_holds": self.direction_holds,
@@ -116,6 +120,28 @@ def ratio(  # noqa: PLR0913 - what, where, and which two
         if run.algorithm in ours and base[run.point.name]
     ]
     return mean(ratios) if ratios else 1.0
+
+
+def ratio_at_worst(  # noqa: PLR0913 - as `ratio`
+    measures: Measures,
+    value: str,
+    experiment: Experiment,
+    ours: Algorithm,
+    theirs: tuple[Algorithm, ...],
+    *,
+    seed: int | None = None,
+    x: int | None = None,
+) -> float:
+    """Return ours over the least of theirs, at the point of an experiment where that is most."""
+    runs = measures.of(experiment, seed=seed, x=x)
+    ratios = []
+    for run in runs:
+        if run.algorithm is ours:
+            name = run.point.name
+            beside = [each for each in runs if each.algorithm in theirs and each.point.name == name]
+            least = min(each[value] for each in beside)
+            ratios += [run[value] / least] if least else []
+    return max(ratios, default=1.0)
 
 
 def less(

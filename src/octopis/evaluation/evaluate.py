@@ -27,7 +27,7 @@ from octopis.pipeline.results.check import FINGERPRINT, fingerprints
 from octopis.pipeline.results.metrics import write_results
 from octopis.pipeline.runs.run_table import Run, RunTable
 from octopis.pipeline.runs.sweep import sweep
-from octopis.pipeline.scenarios.build import build
+from octopis.pipeline.scenarios.build import build_from, in_order
 from octopis.pipeline.scenarios.truth import true_pairs
 from octopis.pipeline.spark.traces import Traces
 from octopis.scenario.costs import Profile
@@ -111,9 +111,12 @@ class Evaluation:
 
     def _scenarios(self, spark: SparkSession) -> None:
         quotes = read_quotes(spark, self.folders.quotes)
-        for plan in self._built:
-            if not (folder := self.folders.scenario(plan.name)).exists():
-                build(spark, quotes, plan, folder)
+        missing = [each for each in self._built if not self.folders.scenario(each.name).exists()]
+        for seed in dict.fromkeys(plan.seed for plan in missing):
+            with in_order(quotes, seed) as ordered:  # once for all scenarios of a seed
+                for plan in missing:
+                    if plan.seed == seed:
+                        build_from(spark, ordered, plan, self.folders.scenario(plan.name))
         for point in self.points:
             if point.base and not (folder := self.folders.scenario(point.name)).exists():
                 sensitivity.derive(point, self.folders.scenario(point.base), folder)

@@ -1,6 +1,7 @@
 """The paper's experiments as scenarios: sizes, seeds and algorithms.
 
-A *point* is one scenario of one experiment; it is run under each of its algorithms.
+A *point* is one scenario of one experiment; it is run under each of its algorithms: the paper's
+three, and target routing (TNR), which is ours.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ from octopis.scenario.costs import Profile
 from octopis.scenario.document import QueueOptions
 from octopis.scenario.plan import ScenarioPlan
 
-ALL = (Algorithm.BID, Algorithm.SNR, Algorithm.DNR)
+OF_THE_PAPER = (Algorithm.BID, Algorithm.SNR, Algorithm.DNR)
+ALL = (*OF_THE_PAPER, Algorithm.TNR)
 OVERLAY = "paper"
 QUEUES = QueueOptions(capacity_messages=1_000_000, policy="stop")
 """Nothing may be dropped: a run ends when everything is delivered."""

@@ -1,12 +1,13 @@
 """The paper's Figures 9, 10 and 11 from our runs, and two of our own."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, FuncFormatter
 
 from octopis.core.routing import Algorithm
@@ -24,6 +25,23 @@ IMS = "IMs"
 
 _SEEN_APART = 0.01
 """Lines that nowhere differ by more than this share of the axis lie on each other."""
+
+
+class _Stroke(NamedTuple):
+    """How thick a line is, and how large its markers."""
+
+    width: float
+    marker_size: float
+    is_open: bool
+
+
+# Lines often lie on each other: what is drawn later is thinner, with larger and open markers.
+_STROKES = {
+    Algorithm.BID: _Stroke(2.4, 5, is_open=False),
+    Algorithm.SNR: _Stroke(2.4, 5, is_open=False),
+    Algorithm.DNR: _Stroke(1.2, 9, is_open=True),
+    Algorithm.TNR: _Stroke(1.8, 9.5, is_open=True),
+}
 
 
 def all_figures(measures: Measures) -> dict[str, tuple[Figure, str]]:
@@ -46,12 +64,12 @@ def all_figures(measures: Measures) -> dict[str, tuple[Figure, str]]:
                 figure_11(measures),
                 "Figure 11: stability. Each point is the longest delay of 1,000 deliveries in the "
                 "order they came, while a high-rate publisher (HRP) sends at three rates. The "
-                "dotted line is 1 s.",
+                "thin grey line is 1 s.",
             ),
             "several-hrps": (
                 several(measures),
-                "Several high-rate publishers at once: mean notification delay under SNR and DNR, "
-                "and by how much DNR's is less.",
+                "Several high-rate publishers at once: mean notification delay, and by how much "
+                "that of DNR and TNR is less than SNR's.",
             ),
         }
     return {
@@ -61,27 +79,42 @@ def all_figures(measures: Measures) -> dict[str, tuple[Figure, str]]:
 
 
 def coinciding(figure: Figure) -> str:
-    """Say in which panels the lines of SNR and DNR cannot be told apart, if there are any."""
-    compared = {panel.get_title(loc="left")[:3]: _lie_together(panel) for panel in figure.axes}
-    found = [letter for letter, together in compared.items() if together]
-    if not found:
-        return ""
-    *others, last = found
-    where = f"{', '.join(others)} and {last}" if others else last
-    if len(found) == len(figure.axes):
-        where = "all panels"
-    return f"SNR and DNR coincide in {where}: one line lies on the other."
+    """Say in which panels which lines cannot be told apart, if there are any."""
+    panels: dict[tuple[str, ...], list[str]] = {}
+    for panel in figure.axes:
+        for together in _lying_together(panel):
+            panels.setdefault(together, []).append(panel.get_title(loc="left")[:3])
+    said: list[str] = []
+    for labels, letters in panels.items():
+        where = "all panels" if len(letters) == len(figure.axes) else _listed(letters)
+        said.append(f"{_listed(labels)} {'' if said else 'coincide '}in {where}")
+    return f"{'; '.join(said)}: one line lies on the other." if said else ""
 
 
-def _lie_together(panel: Axes) -> bool:
-    lines = {line.get_label(): line for line in panel.lines}
-    pair = [lines.get(LOOKS[each].label) for each in (Algorithm.SNR, Algorithm.DNR)]
-    if None in pair:
-        return False
-    (x, y), (other_x, other_y) = (np.asarray(line.get_data()) for line in pair if line is not None)
+def _lying_together(panel: Axes) -> list[tuple[str, ...]]:
+    """Return the algorithms whose lines lie on each other: two or more each time."""
     low, high = panel.get_ylim()
     bound = _SEEN_APART * (high - low)
+    groups: list[list[Line2D]] = []
+    shown = {line.get_label(): line for line in panel.lines}
+    for line in (shown[look.label] for look in LOOKS.values() if look.label in shown):
+        for group in groups:
+            if _is_near(group[0], line, bound):
+                group.append(line)
+                break
+        else:
+            groups.append([line])
+    return [tuple(str(each.get_label()) for each in group) for group in groups if len(group) > 1]
+
+
+def _is_near(line: Line2D, other: Line2D, bound: float) -> bool:
+    (x, y), (other_x, other_y) = (np.asarray(each.get_data()) for each in (line, other))
     return np.array_equal(x, other_x) and bool(np.all(np.abs(y - other_y) <= bound))
+
+
+def _listed(words: Sequence[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def figure_9(measures: Measures) -> Figure:
@@ -129,7 +162,7 @@ def figure_11(measures: Measures) -> Figure:
         for run in sorted(runs[rate], key=lambda run: ALL.index(run.algorithm)):
             if run.series is not None:
                 _series(panel, run.algorithm, run.series, until)
-        panel.axhline(1, color="#4a4f57", linewidth=1, linestyle=":")
+        panel.axhline(1, color="#9aa3ad", linewidth=0.9)
         panel.set_yscale("log")
         panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         panel.set_xlim(0, until)
@@ -138,19 +171,20 @@ def figure_11(measures: Measures) -> Figure:
 
 
 def several(measures: Measures) -> Figure:
-    """Draw the delays of SNR and DNR with several high-rate publishers, and DNR's lead."""
+    """Draw the delays with several high-rate publishers, and by how much SNR's is the longest."""
     figure, panels = _panels(1, 2, height=3.4)
     _panel(panels[0], "(a) Notification delay", "high-rate publishers", "mean delay (s)")
-    for algorithm in (Algorithm.SNR, Algorithm.DNR):
+    for algorithm in (Algorithm.SNR, Algorithm.DNR, Algorithm.TNR):
         alone = measures.of(Experiment.BURST, algorithm, x=RATES[0])
         runs = [*alone, *measures.of(Experiment.SEVERAL, algorithm)]
         points = [(run.point.plan.high_rate_publishers, _delay_s(run)) for run in runs]
         _spread(panels[0], algorithm, points)
-    _panel(panels[1], "(b) DNR's lead over SNR", "high-rate publishers", "less delay (%)")
-    by_seed = [leads(measures, seed) for seed in measures.seeds]
-    _spread(panels[1], Algorithm.DNR, [point for found in by_seed for point in found.items()])
+    _panel(panels[1], "(b) Lead over SNR", "high-rate publishers", "less delay (%)")
+    for algorithm in (Algorithm.DNR, Algorithm.TNR):
+        by_seed = [leads(measures, seed, algorithm) for seed in measures.seeds]
+        _spread(panels[1], algorithm, [point for found in by_seed for point in found.items()])
     for panel in panels:
-        panel.set_xticks(sorted(by_seed[0]))
+        panel.set_xticks(sorted(leads(measures, measures.seeds[0])))
         _show_zero(panel)
     return _with_legend(figure, panels[0])
 
@@ -194,7 +228,7 @@ def _show_zero(panel: Axes) -> None:
 
 def _spread(panel: Axes, algorithm: Algorithm, points: list[tuple[int, float]]) -> None:
     """Draw means over the seeds, and a band from the least to the most."""
-    look = LOOKS[algorithm]
+    look, stroke = LOOKS[algorithm], _STROKES[algorithm]
     places = sorted({x for x, _ in points})
     values = [[y for x, y in points if x == place] for place in places]
     means = [sum(found) / len(found) for found in values]
@@ -205,10 +239,9 @@ def _spread(panel: Axes, algorithm: Algorithm, points: list[tuple[int, float]]) 
         color=look.colour,
         linestyle=look.line,
         marker=look.marker,
-        # SNR and DNR often lie on each other: thin lines and open markers let both be seen.
-        linewidth=1.2 if algorithm is Algorithm.DNR else 2.4,
-        markerfacecolor="none" if algorithm is Algorithm.DNR else look.colour,
-        markersize=9 if algorithm is Algorithm.DNR else 5,
+        linewidth=stroke.width,
+        markerfacecolor="none" if stroke.is_open else look.colour,
+        markersize=stroke.marker_size,
         markeredgewidth=1.4,
     )
     if any(len(found) > 1 for found in values):
@@ -224,7 +257,7 @@ def _series(panel: Axes, algorithm: Algorithm, series: Series, until: float) -> 
         ends,
         delays,
         color=look.colour,
-        linewidth=1.1,
+        linewidth=1.5 if look.line == ":" else 1.1,
         linestyle=look.line,
         marker=look.marker,
         markevery=max(1, count // 12),

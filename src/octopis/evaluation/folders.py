@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from octopis.core.topology import NamedTopology, format_topology, from_catalogue, parse_topology
 from octopis.errors import InvalidConfiguration
-from octopis.evaluation.experiments import OVERLAY, EvaluationSize
+from octopis.evaluation.experiments import OF_THE_PAPER, OVERLAY, EvaluationSize
 from octopis.files import check_local, is_draft, remove_drafts, write_json
 from octopis.scenario.costs import Costs
 from octopis.trace.summary import FILE as SUMMARY
@@ -30,6 +30,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Files of quotes; none for synthetic ones."""
     topology: str = PAPERS
     """The overlay's document."""
+    algorithms: tuple[str, ...] = tuple(each.value for each in OF_THE_PAPER)
+    """Those that are compared; where a request does not say, it is from before there was TNR."""
 
     @property
     def overlay(self) -> NamedTopology:
@@ -141,4 +143,4 @@ def _overlay_name(document: str) -> str:
 
 
 def _shown(value: object) -> str:
-    return (", ".join(value) or "none") if isinstance(value, list) else str(value)
+    return (", ".join(value) or "none") if isinstance(value, list | tuple) else str(value)

@@ -1,11 +1,11 @@
-"""Why a figure of ours is not the paper's, said with what was measured.
+"""Why a figure of ours is not the paper's, said with what was measured of the paper's algorithms.
 
 Each function returns the sentences for one kind of claim, and its docstring names the reason.
 """
 
 from octopis.core.routing import Algorithm
 from octopis.evaluation.claims import ratio
-from octopis.evaluation.experiments import RATES, EvaluationSize, Experiment
+from octopis.evaluation.experiments import OF_THE_PAPER, RATES, EvaluationSize, Experiment
 from octopis.evaluation.measures import Measure, Measures
 from octopis.evaluation.sensitivity import VARIATIONS
 
@@ -147,11 +147,11 @@ def several(measures: Measures) -> str:
     return f"Less delay than SNR by number of high-rate publishers: {shown}."
 
 
-def leads(measures: Measures, seed: int) -> dict[int, float]:
-    """Return how many percent less DNR's delay is than SNR's, by number of publishers."""
-    found = {1: _less(measures, DELAY, Experiment.BURST, RATES[0], (DNR,), SNR, seed)}
+def leads(measures: Measures, seed: int, algorithm: Algorithm = DNR) -> dict[int, float]:
+    """Return how many percent less a dynamic one's delay is than SNR's, by publishers."""
+    found = {1: _less(measures, DELAY, Experiment.BURST, RATES[0], (algorithm,), SNR, seed)}
     for count in sorted({run.point.x for run in measures.of(Experiment.SEVERAL, seed=seed)}):
-        found[count] = _less(measures, DELAY, Experiment.SEVERAL, count, (DNR,), SNR, seed)
+        found[count] = _less(measures, DELAY, Experiment.SEVERAL, count, (algorithm,), SNR, seed)
     return found
 
 
@@ -193,7 +193,8 @@ def _said(percent: float, word: str) -> str:
 
 
 def _first_seed(measures: Measures, rate: int) -> list[Measure]:
-    return measures.of(Experiment.BURST, x=rate, seed=measures.seeds[0])
+    runs = measures.of(Experiment.BURST, x=rate, seed=measures.seeds[0])
+    return [run for run in runs if run.algorithm in OF_THE_PAPER]
 
 
 def _queues(measures: Measures) -> str:

@@ -7,38 +7,21 @@ from pathlib import Path
 
 import pyspark
 
-from octopis.evaluation.claims import Outcome, outcome
+from octopis.evaluation.claims import outcome
+from octopis.evaluation.claims_section import OURS, THE_PAPERS, add_claims, write_claims
 from octopis.evaluation.exact import Exact, exact
 from octopis.evaluation.experiments import PUBLISHERS, RATES, SIZES, EvaluationSize, several
 from octopis.evaluation.figures import all_figures
 from octopis.evaluation.folders import PAPERS, Folders, Request
 from octopis.evaluation.measures import Measures
 from octopis.evaluation.paper_claims import CLAIMS
-from octopis.evaluation.tables import (
-    notes_of,
-    rounded,
-    run_rows,
-    sensitivity,
-    series_rows,
-    shown,
-    value_over_seeds,
-    write_csv,
-)
+from octopis.evaluation.tables import rounded, run_rows, sensitivity, series_rows, write_csv
+from octopis.evaluation.target_claims import TARGET_CLAIMS
 from octopis.files import whole_folder
 from octopis.report.machine import describe
 from octopis.report.page import Link, Page
 from octopis.report.pictures import write_figure
 from octopis.scenario.costs import Profile
-
-VERDICTS = {
-    "near": ("good", "yes, near"),
-    "smaller": ("good", "yes, smaller"),
-    "larger": ("good", "yes, larger"),
-    "holds": ("good", "yes"),
-    "not reproduced": ("bad", "not reproduced"),
-}
-
-OVER_SEEDS = "over seeds"
 
 
 class Report:
@@ -52,6 +35,7 @@ class Report:
         self._profile = profile
         self._measures = measures
         self.outcomes = [outcome(claim, measures) for claim in CLAIMS]
+        self.target_outcomes = [outcome(claim, measures) for claim in TARGET_CLAIMS]
         self.exact = exact(measures)
         self.cautions = cautions(request)
 
@@ -72,6 +56,7 @@ class Report:
         page = Page("OctopiS beside the paper", self._lead(), self.cautions)
         self._exact_section(page)
         self._claims_section(page)
+        self._target_section(page)
         page.section("Figures")
         for name, (figure, caption) in all_figures(self._measures).items():
             paths = [folder / "figures" / f"{name}{ending}" for ending in (".png", ".svg")]
@@ -89,12 +74,14 @@ class Report:
         verdicts = Counter(each.verdict for each in self.outcomes)
         missed = verdicts["not reproduced"]
         near = verdicts["near"]
+        held = sum(each.verdict == "holds" for each in self.target_outcomes)
         exactly = "all" if all(each.holds for each in self.exact) else "NOT all"
         return (
             f"Of {len(self.outcomes)} claims of the paper, {len(self.outcomes) - missed} go in the "
             f"same direction here, {near} of them with a figure near the paper's; {missed} are not "
             f"reproduced. What must hold exactly does in {exactly} of "
-            f"{len(self._measures.all)} runs. Nothing was tuned towards the paper."
+            f"{len(self._measures.all)} runs. Of {len(self.target_outcomes)} claims of our own, "
+            f"about target routing, {held} hold. Nothing was tuned towards any of them."
         )
 
     def _exact_section(self, page: Page) -> None:
@@ -109,23 +96,29 @@ class Report:
         page.files("As a file:", [_table("exact")])
 
     def _claims_section(self, page: Page) -> None:
-        page.section("The paper's claims")
+        page.section(THE_PAPERS.title)
         seeds = " and over the seeds" if self.has_seeds else ""
         page.paragraph(
             f"Ours is the mean over the points of an experiment{seeds}. A figure is near if it is "
             "within a quarter of the paper's, or within 2 points of a percentage."
         )
-        notes = notes_of(self.outcomes)
-        columns = ["where", "claim", "", "paper", "ours", OVER_SEEDS, "direction holds", "why"]
-        rows = [_claim_row(each, notes) for each in self.outcomes]
-        if not self.has_seeds:
-            place = columns.index(OVER_SEEDS)
-            columns.pop(place)
-            rows = [(*row[:place], *row[place + 1 :]) for row in rows]
-        page.table(columns, rows)
-        page.files("As files:", [_table("claims"), Link("every run", "tables/runs.csv")])
-        for reason, number in notes.items():
-            page.paragraph(f"[{number}] {reason}", anchor=f"reason-{number}")
+        add_claims(page, THE_PAPERS, self.outcomes, has_seeds=self.has_seeds)
+
+    def _target_section(self, page: Page) -> None:
+        page.section(OURS.title)
+        page.paragraph(
+            "Target routing (TNR) is ours, not the paper's: a notification is matched once, at its "
+            "publisher's host, and carries its targets. These are the goals that we set for it "
+            f"before it was measured. {self._target_cost()}"
+        )
+        add_claims(page, OURS, self.target_outcomes, has_seeds=self.has_seeds)
+
+    def _target_cost(self) -> str:
+        if self._request.costs.target_routing_us is None:
+            return (
+                "The profile does not say what its step costs: it is taken to cost as BID's does."
+            )
+        return "What its step costs is `target_routing_us` in the table of costs below."
 
     def _sensitivity_section(self, page: Page) -> None:
         page.section("Sensitivity")
@@ -154,28 +147,13 @@ class Report:
             [
                 (f"`{name}`", getattr(request.costs, name), self._profile.sources[name])
                 for name in request.costs.__struct_fields__
+                if getattr(request.costs, name) is not None  # what is not said is as BID's
             ],
         )
 
     def _tables(self, folder: Path) -> None:
-        notes = notes_of(self.outcomes)
-        claims = [
-            (
-                each.claim.where,
-                each.claim.text,
-                each.claim.unit,
-                each.claim.paper,
-                each.ours,
-                min(each.values, default=None),
-                max(each.values, default=None),
-                each.direction_holds,
-                each.verdict,
-                each.reason if each.reason in notes else "",
-            )
-            for each in self.outcomes
-        ]
-        names = "where claim unit paper ours ours_min ours_max direction_holds verdict reason"
-        write_csv(folder / "claims.csv", names.split(), claims)
+        write_claims(folder, THE_PAPERS, self.outcomes)
+        write_claims(folder, OURS, self.target_outcomes)
         write_csv(
             folder / "exact.csv",
             ("what", "found", "holds"),
@@ -186,23 +164,6 @@ class Report:
         write_csv(folder / "sensitivity.csv", ("changed", *table.columns), rows)
         write_csv(folder / "runs.csv", *run_rows(self._measures))
         write_csv(folder / "figure-11.csv", *series_rows(self._measures))
-
-
-def _claim_row(found: Outcome, notes: dict[str, int]) -> tuple[object, ...]:
-    claim = found.claim
-    paper = "" if claim.paper is None else f"{claim.paper:g}"
-    number = notes.get(found.reason)
-    note: object = Link(f"[{number}]", f"#reason-{number}") if number else ""
-    return (
-        claim.where,
-        claim.text,
-        claim.unit,
-        ("number", paper),
-        ("number", shown(found.ours, claim.unit)),
-        ("number", value_over_seeds(found)),
-        VERDICTS[found.verdict],
-        note,
-    )
 
 
 def cautions(request: Request) -> list[str]:

@@ -33,6 +33,10 @@ class Variation:
     subscribe_every_ms: float | None = None
     profile: str | None = None
 
+    def applies_to(self, profile: Profile) -> bool:
+        """Tell whether a profile says all that is changed: else there is nothing to multiply."""
+        return all(getattr(profile.costs, cost) is not None for cost in self.factors)
+
     def of(self, plan: ScenarioPlan, name: str) -> ScenarioPlan:
         """Return the plan with this change."""
         profile = profile_named(self.profile) if self.profile else plan.profile
@@ -51,6 +55,7 @@ class Variation:
 
 _COSTS = (
     "routing_us",
+    "target_routing_us",
     "matching_us",
     "matching_per_subscription_ns",
     "identification_ns",
@@ -131,6 +136,7 @@ def points(
         )
         for base in bases(size, profile, topology)
         for number, variation in enumerate(VARIATIONS[size])
+        if variation.applies_to(profile)
     ]
 
 

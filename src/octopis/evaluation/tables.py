@@ -14,8 +14,8 @@ from octopis.evaluation.claims import Outcome, ratio
 from octopis.evaluation.experiments import Experiment
 from octopis.evaluation.measures import Measures
 
-BID, SNR, DNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR
-DELAY, QUEUE = "notification_delay_mean_ns", "high_rate_queue_mean"
+BID, SNR, DNR, TNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR, Algorithm.TNR
+DELAY, IMS, QUEUE = "notification_delay_mean_ns", "notification_ims", "high_rate_queue_mean"
 
 
 class _Column(NamedTuple):
@@ -43,11 +43,14 @@ _SENSITIVE = (
     ),
     _Column(", SNR against BID", "tree length", "tree_length_mean", False, SNR, BID),
     _Column(", SNR against BID", "notification delay", DELAY, False, SNR, BID),
-    _Column(", SNR against BID", "notification IMs", "notification_ims", False, SNR, BID),
+    _Column(", SNR against BID", "notification IMs", IMS, False, SNR, BID),
+    _Column(", TNR against BID", "notification delay", DELAY, False, TNR, BID),
+    _Column(", TNR against BID", "notification IMs", IMS, False, TNR, BID),
     _Column("burst: delay, DNR", "against SNR", DELAY, True, DNR, SNR),
     _Column("burst: delay, DNR", "against BID", DELAY, True, DNR, BID),
     _Column("burst: queues, DNR", "against SNR", QUEUE, True, DNR, SNR),
     _Column("burst: queues, DNR", "against BID", QUEUE, True, DNR, BID),
+    _Column("burst: delay, TNR", "against DNR", DELAY, True, TNR, DNR),
 )
 
 
@@ -104,6 +107,8 @@ def shown(value: float | None, unit: str) -> str:
     """Return a claim's figure as people read it."""
     if value is None:
         return "none"
+    if unit.startswith("times"):  # where 1 is the bound, 0.996 is not yet 1.00
+        return rounded(value, 3)
     digits = 0 if unit == "bursts" else 2 if abs(value) < 1 else 1
     return rounded(value, digits)
 

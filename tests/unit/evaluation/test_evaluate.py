@@ -12,6 +12,7 @@ from octopis.evaluation.evaluate import Evaluation, check_quotes
 from octopis.evaluation.exact import exact
 from octopis.evaluation.experiments import EvaluationSize, Experiment, points
 from octopis.evaluation.folders import claim_folder
+from octopis.evaluation.sensitivity import FULL
 from octopis.pipeline.ingest.ingest import ingest, read_quotes
 from support.evaluations import evaluation_in, tiny_sizes
 from support.measures import PAPER, request
@@ -42,7 +43,9 @@ def test_runs_are_measured_in_groups_of_an_experiment_with_a_seed(tmp_path: Path
 
 def test_full_evaluation_holds_every_point(tmp_path: Path):
     points = evaluation(tmp_path, size=EvaluationSize.FULL).points
-    assert len(points) == 7 + 5 + 3 + 3 + 2 * 27
+    varied = [each for each in FULL if each.applies_to(PAPER)]
+    assert len(points) == 7 + 5 + 3 + 3 + 2 * len(varied)
+    assert len(varied) >= 27
     assert len({point.name for point in points}) == len(points)
 
 
@@ -144,6 +147,6 @@ def test_seed_is_added_to_a_finished_evaluation_on_another_overlay(
 def test_run_that_fails_is_named_and_nothing_is_measured(spark: SparkSession, tmp_path: Path):
     with tiny_sizes():
         found = evaluation_in(tmp_path)
-        with pytest.raises(SweepFailed, match=r"23 of 23 runs failed; .*there is no"):
+        with pytest.raises(SweepFailed, match=r"31 of 31 runs failed; .*there is no"):
             found._simulations(spark)  # there are no scenarios yet
     assert not (tmp_path / "metrics").exists()

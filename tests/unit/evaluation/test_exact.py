@@ -13,7 +13,7 @@ from octopis.pipeline.spark.traces import Traces
 from support.measures import Change, by_algorithm, measures
 from support.traces import make_scenario, make_trace
 
-BID, SNR, DNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR
+BID, SNR, DNR, TNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR, Algorithm.TNR
 
 
 def holds(change: Change) -> list[bool]:
@@ -34,7 +34,7 @@ def test_all_five_hold_where_nothing_is_wrong():
     assert holds(lambda _point, _algorithm: {}) == [True] * 5
 
 
-@pytest.mark.parametrize("algorithm", [SNR, DNR])
+@pytest.mark.parametrize("algorithm", [SNR, DNR, TNR])
 @pytest.mark.parametrize(
     ("broken", "values"),
     [
@@ -43,13 +43,22 @@ def test_all_five_hold_where_nothing_is_wrong():
         (0, {"brokers": 74}),
         (1, {"trees_longer": 1}),
         (2, {"subscription_duplicates": 1}),
-        (3, {"subscription_delay_mean_ns": 5_000_000.5}),
         (4, {"is_exact": False}),
         (4, {"deliveries_lost": 1}),
     ],
 )
 def test_one_run_breaks_it(algorithm: Algorithm, broken: int, values: dict):
     assert holds(one_run(algorithm, **values)) == [place != broken for place in range(5)]
+
+
+@pytest.mark.parametrize("algorithm", [SNR, DNR])
+def test_one_other_delay_breaks_it(algorithm: Algorithm):
+    found = holds(one_run(algorithm, subscription_delay_mean_ns=5_000_000.5))
+    assert found == [True, True, True, False, True]
+
+
+def test_subscriptions_may_take_another_time_under_tnr_whose_messages_are_longer():
+    assert holds(one_run(TNR, subscription_delay_mean_ns=5_000_000.5)) == [True] * 5
 
 
 def test_bid_may_flood_and_have_longer_trees_but_must_deliver_exactly():
@@ -77,10 +86,10 @@ def test_found_is_said_in_numbers():
     assert messages.found == "74 to 74 messages, 75 brokers"
     assert duplicates.found == "0 duplicates"
     assert delays.found == "0 scenarios with another delay"
-    # Quick: 4 + 3 + 3 points under three algorithms, 1 under two, and 2 x 7 variations.
-    assert deliveries.found == "74 of 74 runs, 74,000 deliveries"
-    # Two algorithms: 1,875 + 3 x 300 + 4 x 500 subscriptions, and 7 x (250 + 500) variations.
-    assert trees.found == f"0 of {2 * (1875 + 900 + 2000 + 5250):,} trees are longer"
+    # Quick: 4 + 3 + 3 points under four algorithms, 1 under three, and 2 x 7 variations.
+    assert deliveries.found == "99 of 99 runs, 99,000 deliveries"
+    # Three algorithms: 1,875 + 3 x 300 + 4 x 500 subscriptions, and 7 x (250 + 500) variations.
+    assert trees.found == f"0 of {3 * (1875 + 900 + 2000 + 5250):,} trees are longer"
 
 
 SCHEMA = "run string, broker string, tree_length_max long, tree_length_mean double, ims long"

@@ -11,7 +11,7 @@ from octopis.evaluation.experiments import RATES, SIZES, EvaluationSize, Experim
 from octopis.scenario.costs import profile_named
 
 PAPER = profile_named("paper")
-EVERY_ALGORITHM = {Algorithm.BID, Algorithm.SNR, Algorithm.DNR}
+EVERY_ALGORITHM = {Algorithm.BID, Algorithm.SNR, Algorithm.DNR, Algorithm.TNR}
 
 
 def full(experiment: Experiment) -> list[Point]:

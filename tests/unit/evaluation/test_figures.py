@@ -13,7 +13,7 @@ from octopis.evaluation.measures import Measures, Series
 from octopis.report.pictures import LOOKS, write_figure
 from support.measures import Change, measures
 
-BID, SNR, DNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR
+BID, SNR, DNR, TNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR, Algorithm.TNR
 NAMES = ("figure-9", "figure-10", "figure-11", "several-hrps")
 
 AXES = {
@@ -36,7 +36,7 @@ AXES = {
     ],
     "several-hrps": [
         ("(a) Notification delay", "high-rate publishers", "mean delay (s)"),
-        ("(b) DNR's lead over SNR", "high-rate publishers", "less delay (%)"),
+        ("(b) Lead over SNR", "high-rate publishers", "less delay (%)"),
     ],
 }
 
@@ -67,7 +67,7 @@ def test_axes_say_what_they_show_and_in_which_unit(usual: dict[str, Figure], nam
 def test_every_algorithm_that_ran_is_in_the_legend(
     usual: dict[str, Figure], name: str, tmp_path: Path
 ):
-    labels = ["SNR", "DNR"] if name == "several-hrps" else ["BID", "SNR", "DNR"]
+    labels = ["SNR", "DNR", "TNR"] if name == "several-hrps" else ["BID", "SNR", "DNR", "TNR"]
     (legend,) = usual[name].legends
     assert [text.get_text() for text in legend.get_texts()] == labels
     write_figure(usual[name], [tmp_path / "a.svg"])
@@ -86,22 +86,29 @@ def captions(change: Change) -> dict[str, str]:
     return {name: caption for name, (_, caption) in all_figures(measures(1, change)).items()}
 
 
-def test_captions_say_where_snr_and_dnr_coincide():
+def test_captions_say_which_lines_coincide_and_where():
     said = captions(lambda _point, _algorithm: {})
-    assert "SNR and DNR coincide in all panels" in said["figure-9"]
-    assert "SNR and DNR coincide in (a): " in said["several-hrps"]
+    assert "BID, SNR, DNR and TNR coincide in all panels: " in said["figure-9"]
+    assert "SNR, DNR and TNR coincide in (a); DNR and TNR in (b): " in said["several-hrps"]
 
 
 def test_captions_say_nothing_of_lines_that_can_be_told_apart():
     def change(_point, algorithm):
-        dnr = algorithm is DNR
         return {
-            "notification_delay_mean_ns": 6e6 if dnr else 8e6,
-            "notification_ims": 20_010 if dnr else 20_000,
+            "notification_delay_mean_ns": {BID: 2e6, DNR: 6e6, TNR: 4e6}.get(algorithm, 8e6),
+            "notification_ims": {BID: 30_000, DNR: 20_010, TNR: 10_000}.get(algorithm, 20_000),
+            "matching_delay_mean_ns": 1e5 if algorithm in {BID, TNR} else 9e5,
         }
 
     said = captions(change)
-    assert "SNR and DNR coincide in (a), (b) and (d): " in said["figure-9"]
+    assert (
+        "BID, SNR, DNR and TNR coincide in (a) and (b); SNR and DNR in (d): one line lies on the "
+        "other." in said["figure-9"]
+    )
+    assert (
+        "BID and TNR coincide in (a) and (d); SNR and DNR in (a), (c) and (d)"
+        in (said["figure-10"])
+    )
     assert "coincide" not in said["several-hrps"]
 
 
@@ -141,7 +148,7 @@ def test_band_goes_from_the_least_to_the_most_of_the_seeds():
         return {"notification_ims": {1: 100, 2: 500, 3: 300}[point.seed]}
 
     panel = figures(change, seeds=3)["figure-9"].axes[3]
-    assert len(panel.collections) == 3
+    assert len(panel.collections) == 4
     for band in panel.collections:
         heights = band.get_paths()[0].vertices[:, 1]
         assert (heights.min(), heights.max()) == (100, 500)

@@ -89,6 +89,17 @@ def test_request_of_before_there_was_a_choice_is_of_the_papers_overlay(tmp_path:
     claim_folder(tmp_path, request())
 
 
+def test_evaluation_of_before_there_was_target_routing_is_refused(tmp_path: Path):
+    """It lacks runs of TNR, and its metrics are there already."""
+    claim_folder(tmp_path, request())
+    document = json.loads((tmp_path / REQUEST).read_text(encoding="utf-8"))
+    del document["algorithms"]
+    (tmp_path / REQUEST).write_text(json.dumps(document), encoding="utf-8")
+    said = r"another algorithms \(bid, snr, dnr, not bid, snr, dnr, tnr\)"
+    with pytest.raises(InvalidConfiguration, match=said):
+        claim_folder(tmp_path, request())
+
+
 def test_foreign_folder_is_refused_and_left_alone(tmp_path: Path):
     (tmp_path / ".work.1.draft").mkdir()
     (tmp_path / "mine.txt").touch()

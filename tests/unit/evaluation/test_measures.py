@@ -14,7 +14,7 @@ from octopis.evaluation.measures import Measures, Series, read_measures
 from support.measures import PAPER, measures
 
 SECOND_NS = 1_000_000_000
-BID, SNR, DNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR
+BID, SNR, DNR, TNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR, Algorithm.TNR
 TRUTH = {"rows": 3, "hash_xor": -7, "hash_sum": 11}
 
 
@@ -38,9 +38,9 @@ class TestSelection:
         assert [(run.point.x, run.point.seed) for run in found] == [
             (x, seed) for x in (125, 250, 500, 1000) for seed in (1, 2)
         ]
-        assert len(measures(2).of(Experiment.BURST, seed=2, x=80_000)) == 3
-        assert [run.algorithm for run in measures().of(Experiment.SEVERAL)] == [DNR, SNR]
-        assert len(measures().of(Experiment.SENSITIVITY, x=0, variation="tau 20")) == 3
+        assert len(measures(2).of(Experiment.BURST, seed=2, x=80_000)) == 4
+        assert [run.algorithm for run in measures().of(Experiment.SEVERAL)] == [DNR, SNR, TNR]
+        assert len(measures().of(Experiment.SENSITIVITY, x=0, variation="tau 20")) == 4
 
     def test_seeds_are_those_of_the_runs(self):
         assert measures(3).seeds == [1, 2, 3]
@@ -107,7 +107,7 @@ def left(tmp_path: Path, point: Point) -> Left:
 class TestReading:
     def test_tables_are_put_together_for_each_run(self, left: Left, point: Point):
         found = left.read().all
-        assert [run.algorithm for run in found] == [BID, SNR, DNR]
+        assert [run.algorithm for run in found] == [BID, SNR, DNR, TNR]
         for run in found:
             assert run.point is point
             assert (run["deliveries"], run["trees"]) == (3, 5)
@@ -118,13 +118,13 @@ class TestReading:
     @pytest.mark.parametrize("name", TRUTH)
     def test_run_is_not_exact_when_a_fingerprint_differs(self, left: Left, name: str):
         left.table("fingerprints", [TRUTH], {"dnr": [TRUTH | {name: 0}]})
-        assert [run.is_exact for run in left.read().all] == [True, True, False]
+        assert [run.is_exact for run in left.read().all] == [True, True, False, True]
 
     def test_run_that_delivered_nothing_is_exact_only_where_nothing_was_asked_for(self, left: Left):
         left.table("fingerprints", [TRUTH], {"snr": []})
-        assert [run.is_exact for run in left.read().all] == [True, False, True]
+        assert [run.is_exact for run in left.read().all] == [True, False, True, True]
         left.truth(rows=0, hash_xor=0, hash_sum=0)
-        assert [run.is_exact for run in left.read().all] == [False, True, False]
+        assert [run.is_exact for run in left.read().all] == [False, True, False, False]
 
     def test_varied_scenario_is_held_against_the_truth_of_its_base(self, left: Left, point: Point):
         varied = Point(Experiment.SENSITIVITY, 1, point.plan, variation="v", base="the-base")
@@ -139,7 +139,7 @@ class TestReading:
             {"high_rate_ims": 9, "queue_length_mean": 10.0},
         ]
         left.table("queues", [idle], {"snr": [idle, *busy, idle], "dnr": [idle, busy[0]]})
-        bid, snr, dnr = left.read().all
+        bid, snr, dnr, _ = left.read().all
         assert "high_rate_queue_mean" not in bid.values
         assert (snr["high_rate_queue_mean"], snr["high_rate_queued"]) == (20, 40)
         assert snr["high_rate_links"] == 2
@@ -151,7 +151,7 @@ class TestReading:
             {"block": 0, "end_ns": 3 * SECOND_NS, "delay_max_ns": 4 * SECOND_NS},
         ]
         left.table("stability", blocks, {"dnr": blocks[:1]})
-        bid, _, dnr = left.read().all
+        bid, _, dnr, _ = left.read().all
         assert bid.series == Series([1.0, 3.0], [4.0, 0.5])
         assert dnr.series == Series([3.0], [0.5])
         assert bid.series.stabilised_s == 1.0

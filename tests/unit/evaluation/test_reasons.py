@@ -95,7 +95,7 @@ def test_brokers_that_match_are_counted_by_messages():
 
 def test_queues_of_the_fastest_burst_are_given():
     def change(point, algorithm):
-        length = {BID: 4321, SNR: 1234, DNR: 56}[algorithm] if point.x == 100_000 else 7
+        length = {BID: 4321, SNR: 1234, DNR: 56}.get(algorithm, 8) if point.x == 100_000 else 7
         return {"high_rate_queue_mean": length, "high_rate_links": 9}
 
     found = measures(change=change)

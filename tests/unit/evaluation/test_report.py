@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow.csv as pa_csv
 import pyspark
 import pytest
+from msgspec.structs import replace
 
 from octopis.core.routing import Algorithm
 from octopis.core.topology import format_topology, from_catalogue
@@ -13,6 +14,7 @@ from octopis.evaluation.experiments import EvaluationSize
 from octopis.evaluation.folders import Folders
 from octopis.evaluation.paper_claims import CLAIMS
 from octopis.evaluation.report import Report, cautions, failed, setting
+from octopis.evaluation.target_claims import TARGET_CLAIMS
 from support.measures import PAPER, Change, by_algorithm, measures, request
 
 BID, SNR, DNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR
@@ -23,7 +25,10 @@ FILES = {
         for name in ("figure-9", "figure-10", "figure-11", "several-hrps")
         for ending in ("png", "svg")
     ),
-    *(f"tables/{name}.csv" for name in ("claims", "exact", "figure-11", "runs", "sensitivity")),
+    *(
+        f"tables/{name}.csv"
+        for name in ("claims", "claims-tnr", "exact", "figure-11", "runs", "sensitivity")
+    ),
 }
 
 
@@ -106,7 +111,7 @@ def test_nothing_of_the_page_is_fetched_from_elsewhere(usual: tuple[Path, Report
     _, _, reader = usual
     pictures = [each for each in reader.addresses if each.startswith("data:image/svg+xml;base64,")]
     inside = [each for each in reader.addresses if each.startswith("#s")]
-    assert (len(pictures), len(inside)) == (4, 5)
+    assert (len(pictures), len(inside)) == (4, 6)
     # All else is there to be clicked on: a reason on the page, or a file beside it.
     links = {each for each in reader.links if not each.startswith("#s")}
     assert set(reader.addresses) == {*pictures, *inside, *links}
@@ -144,8 +149,45 @@ def test_claim_that_is_another_leads_to_its_reason(usual: tuple[Path, Report, Re
 def test_numbers_of_reasons_are_links_to_them(usual: tuple[Path, Report, Reader]):
     _, report, reader = usual
     links = [each for each in reader.links if each.startswith("#reason-")]
-    assert len(links) == sum(bool(found.reason) for found in report.outcomes)
+    claims = [*report.outcomes, *report.target_outcomes]
+    assert len(links) == sum(bool(found.reason) for found in claims)
     assert {each.removeprefix("#") for each in links} <= {*reader.targets}
+    assert len(set(reader.targets)) == len(reader.targets)
+
+
+def test_claims_of_our_own_stand_apart_with_goal_and_reason(usual: tuple[Path, Report, Reader]):
+    """TNR is as fast as SNR and DNR are here, and takes as many messages: half of it holds."""
+    _, report, reader = usual
+    head, *rows = reader.tables[2]
+    assert head[3:7] == ["goal", "ours", "over seeds", "holds"]
+    assert [row[1] for row in rows] == [claim.text for claim in TARGET_CLAIMS]
+    assert rows[0][2:7] == [
+        "times the lesser of SNR's and BID's, at worst",
+        "below 1",
+        "1.000",
+        "1.000 to 1.000",
+        "not held",
+    ]
+    assert rows[1][3:7] == ["at most 1", "1.000", "1.000 to 1.000", "yes"]
+    for found, row in zip(report.target_outcomes, rows, strict=True):
+        assert bool(found.reason) == bool(row[7]) == (row[6] == "not held")
+        assert f"{row[7]} {found.reason}" in reader.words
+    assert "TNR) is ours, not the paper's" in reader.words
+
+
+@pytest.mark.parametrize(
+    ("cost_us", "said"),
+    [(None, "is taken to cost as BID's does"), (7.5, "is target_routing_us in the table of costs")],
+)
+def test_page_says_what_a_step_of_target_routing_costs(
+    cost_us: float | None, said: str, tmp_path: Path
+):
+    costs = replace(PAPER.costs, target_routing_us=cost_us)
+    profile = PAPER._replace(costs=costs, sources=PAPER.sources | {"target_routing_us": "measured"})
+    report = Report(Folders(tmp_path), request(costs=costs), profile, measures())
+    reader = Reader(report.write().read_text(encoding="utf-8"))
+    assert said in reader.words
+    assert (["target_routing_us", "7.5", "measured"] in reader.tables[-1]) == (cost_us is not None)
 
 
 def test_one_seed_has_no_spread_over_seeds(tmp_path: Path):
@@ -174,9 +216,16 @@ def test_page_has_what_must_hold_exactly(usual: tuple[Path, Report, Reader]):
 def test_page_has_sensitivity_setting_and_the_source_of_every_cost(
     usual: tuple[Path, Report, Reader],
 ):
-    _, _, sensitivity, setting, costs = usual[2].tables
+    _, _, _, sensitivity, setting, costs = usual[2].tables
     assert len(sensitivity) == 2 + 7
-    assert sensitivity[0] == ["", "SNR against BID", "burst: delay, DNR", "burst: queues, DNR"]
+    assert sensitivity[0] == [
+        "",
+        "SNR against BID",
+        "TNR against BID",
+        "burst: delay, DNR",
+        "burst: queues, DNR",
+        "burst: delay, TNR",
+    ]
     assert sensitivity[2][:4] == ["as assumed", "0.0", "0.0", "42.0"]
     assert ["size, seeds", "quick, seeds 1 to 2"] in setting
     assert {row[0]: row[2] for row in costs[1:]} == PAPER.sources
@@ -188,7 +237,10 @@ def test_lead_counts_the_claims(usual: tuple[Path, Report, Reader]):
     # 42% less delay than BID is near 47, 42, 53 and 49.2, not 58; as many IMs are near 0.32% more.
     assert "Of 26 claims of the paper, 6 go in the same direction here, 5 of them" in reader.words
     assert "20 are not reproduced." in reader.words
-    assert "exactly does in all of 106 runs" in reader.words
+    assert (
+        "exactly does in all of 142 runs. Of 12 claims of our own, about target routing, 6 hold."
+        in reader.words
+    )
 
 
 def test_csv_tables_have_every_row(usual: tuple[Path, Report, Reader]):
@@ -199,7 +251,14 @@ def test_csv_tables_have_every_row(usual: tuple[Path, Report, Reader]):
         for path in (usual[0] / "report" / "tables").iterdir()
     }
     counts = {name: len(rows) for name, rows in tables.items()}
-    assert counts == {"claims": 26, "exact": 5, "runs": 106, "sensitivity": 7, "figure-11": 54}
+    assert counts == {
+        "claims": 26,
+        "claims-tnr": 12,
+        "exact": 5,
+        "runs": 142,
+        "sensitivity": 7,
+        "figure-11": 72,
+    }
     assert [row["claim"] for row in tables["claims"]] == [claim.text for claim in CLAIMS]
     delay = tables["claims"][7]
     assert (delay["paper"], delay["verdict"], delay["direction_holds"]) == (42, "near", True)
@@ -213,10 +272,10 @@ def test_csv_tables_have_every_row(usual: tuple[Path, Report, Reader]):
 def test_broken_promise_is_shouted_on_the_page_and_returned(unusual: tuple[Report, Reader]):
     report, reader = unusual
     assert reader.tables[0][5][2] == "NO"
-    assert "exactly does in NOT all of 74 runs" in reader.words
+    assert "exactly does in NOT all of 99 runs" in reader.words
     assert failed(report.exact) == [
         "Deliveries are those of the ground truth: none lost, twice or unasked (all): "
-        "73 of 74 runs, 74,000 deliveries"
+        "98 of 99 runs, 99,000 deliveries"
     ]
 
 
@@ -235,7 +294,7 @@ def test_same_measures_give_the_same_files_and_old_ones_go(usual: tuple[Path, Re
 def test_text_of_a_foreign_profile_is_not_taken_for_html(unusual: tuple[Report, Reader]):
     _, reader = unusual  # which asserts that no script is begun
     assert "cost (profile <b>.toml)" in reader.words
-    assert ["quotes", "<i>.csv"] in reader.tables[3]
+    assert ["quotes", "<i>.csv"] in reader.tables[4]
 
 
 def said(**changes) -> dict[str, str]:

@@ -26,6 +26,9 @@ from octopis.scenario.plan import ScenarioPlan
 from support.measures import PAPER
 
 EVERY = {each.name: each for each in FULL}
+SAID = PAPER._replace(costs=replace(PAPER.costs, target_routing_us=60.0))
+"""The paper's profile with every cost, whether it says that one or not."""
+UNSAID = PAPER._replace(costs=replace(PAPER.costs, target_routing_us=None))
 
 
 def settings(plan: ScenarioPlan) -> dict[str, object]:
@@ -49,7 +52,7 @@ def changed(name: str, base: ScenarioPlan) -> dict[str, tuple[object, object]]:
 
 @pytest.fixture(params=[0, 1], ids=["quiet", "burst"])
 def base(request: pytest.FixtureRequest) -> ScenarioPlan:
-    return bases(EvaluationSize.FULL, PAPER)[request.param]
+    return bases(EvaluationSize.FULL, SAID)[request.param]
 
 
 def test_first_variation_is_none(base: ScenarioPlan):
@@ -96,7 +99,16 @@ def test_other_profile_changes_costs_alone(base: ScenarioPlan):
 def test_all_variations_are_tested_here():
     rest = {name for name in EVERY if " x " not in name and "every" not in name}
     assert rest == {BASELINE, "tau 5", "tau 20", "t_w 25 ms", "t_w 100 ms", "profile octopis"}
-    assert len(EVERY) == len(FULL) == 1 + 2 * 8 + 2 + 4 + 3 + 1
+    assert len(EVERY) == len(FULL) == 1 + 2 * 9 + 2 + 4 + 3 + 1
+
+
+def test_cost_that_a_profile_does_not_say_is_not_varied():
+    said, unsaid = (
+        {each.variation for each in points(EvaluationSize.FULL, profile)}
+        for profile in (SAID, UNSAID)
+    )
+    assert said == set(EVERY)
+    assert said - unsaid == {"target_routing_us x 0.5", "target_routing_us x 2"}
 
 
 def test_quick_varies_less_of_the_same():
@@ -106,9 +118,9 @@ def test_quick_varies_less_of_the_same():
 
 @pytest.mark.parametrize("size", EvaluationSize)
 def test_both_scenarios_are_varied_alike_and_told_apart_by_their_burst(size: EvaluationSize):
-    quiet, burst = bases(size, PAPER)
+    quiet, burst = bases(size, SAID)
     assert (quiet.high_rate_notifications, burst.high_rate_notifications > 0) == (0, True)
-    found = points(size, PAPER)
+    found = points(size, SAID)
     assert len({each.name for each in found}) == len(found) == 2 * len(VARIATIONS[size])
     for plan, half in ((quiet, found[: len(found) // 2]), (burst, found[len(found) // 2 :])):
         assert [each.variation for each in half] == [each.name for each in VARIATIONS[size]]

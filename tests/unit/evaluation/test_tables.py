@@ -20,7 +20,7 @@ from octopis.evaluation.tables import (
 )
 from support.measures import measures
 
-BID, SNR, DNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR
+BID, SNR, DNR, TNR = Algorithm.BID, Algorithm.SNR, Algorithm.DNR, Algorithm.TNR
 
 
 def outcome(*values: float, unit: str = "%", reason: str = "") -> Outcome:
@@ -40,6 +40,8 @@ def outcome(*values: float, unit: str = "%", reason: str = "") -> Outcome:
         (-1234.56, "s", "-1234.6"),
         (3.0, "bursts", "3"),
         (0.0, "bursts", "0"),
+        (0.9964, "times BID's", "0.996"),
+        (1.14, "times BID's", "1.140"),
     ],
 )
 def test_figures_are_shown_as_people_read_them(value: float | None, unit: str, text: str):
@@ -63,7 +65,8 @@ def varied(point, algorithm):
         return {"notification_delay_mean_ns": 1}
     if point.variation == "tau 20" and point.x and algorithm is DNR:
         return {"notification_delay_mean_ns": 600, "high_rate_queue_mean": 30}
-    quiet, burst = {BID: 400, SNR: 300, DNR: 1}, {BID: 800, SNR: 400, DNR: 200}
+    quiet = {BID: 400, SNR: 300, DNR: 1, TNR: 100}
+    burst = {BID: 800, SNR: 400, DNR: 200, TNR: 20}
     return {"notification_delay_mean_ns": (burst if point.x else quiet)[algorithm]}
 
 
@@ -84,6 +87,9 @@ def test_sensitivity_table_says_percent_less_for_each_variation():
     assert usual["burst: delay, DNR against SNR"] == pytest.approx(50)
     assert usual["burst: delay, DNR against BID"] == pytest.approx(75)
     assert usual["burst: queues, DNR against SNR"] == 0
+    assert usual["notification delay, TNR against BID"] == pytest.approx(75)
+    assert usual["notification IMs, TNR against BID"] == 0
+    assert usual["burst: delay, TNR against DNR"] == pytest.approx(90)
     assert tau["notification delay, SNR against BID"] == pytest.approx(25)
     assert tau["burst: delay, DNR against SNR"] == pytest.approx(-50)
     assert tau["burst: queues, DNR against BID"] == pytest.approx(25)
@@ -92,7 +98,7 @@ def test_sensitivity_table_says_percent_less_for_each_variation():
 def test_every_run_has_a_row_with_all_that_was_measured():
     found = measures(2)
     columns, rows = run_rows(found)
-    assert len(rows) == len(found.all) == 2 * 32 + 42
+    assert len(rows) == len(found.all) == 2 * 43 + 56
     assert all(len(row) == len(columns) for row in rows)
     lines = [dict(zip(columns, row, strict=True)) for row in rows]
     (burst,) = [
@@ -117,7 +123,7 @@ def test_points_of_figure_11_are_all_there():
 
     columns, rows = series_rows(measures(change=change))
     assert columns == ["scenario", "algorithm", "end_s", "delay_max_s"]
-    assert len(rows) == 8 * 3 + 2, "nine runs, of which one has two points"
+    assert len(rows) == 11 * 3 + 2, "twelve runs, of which one has two points"
     assert ["burst-60000-seed1", "bid", 9.0, 7.0] in rows
 
 
