@@ -35,6 +35,7 @@ LOOKS = {
     Algorithm.BID: LineStyle("BID", "#c8500a", "s", "--"),
     Algorithm.SNR: LineStyle("SNR", "#1f6fb4", "o", "-"),
     Algorithm.DNR: LineStyle("DNR", "#0b8a63", "^", "-."),
+    Algorithm.TNR: LineStyle("TNR", "#5c1a80", "D", ":"),
 }
 
 RC: dict[Any, Any] = {
