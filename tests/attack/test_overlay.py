@@ -11,12 +11,22 @@ from msgspec.structs import replace
 from octopis.broker.settings import LinkQueues, Shape
 from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId, ClusterBitVector
-from octopis.core.routing.messages import Flooded, Message, Subscribe, Subscription
+from octopis.core.routing.messages import (
+    Flooded,
+    HeardVersions,
+    HostChange,
+    HostTable,
+    Message,
+    NotificationMessage,
+    Subscribe,
+    Subscription,
+)
 from octopis.core.routing.options import Algorithm
 from octopis.core.wire.control import Notice, Refusal
-from octopis.core.wire.frames import FrameKind
+from octopis.core.wire.frames import FrameKind, encode, encode_items
 from octopis.core.wire.greeting import BrokerHello, encode_hello, encode_refusal
 from octopis.core.wire.link import encode_message, frames_of, overlay_digest
+from octopis.core.wire.published import decode_published, encode_published
 from octopis.errors import InvalidSubscription, OperationFailed
 from support.live import (
     LIMITS,
@@ -133,12 +143,22 @@ def asked(host: BrokerId, cbv_s: int) -> Subscribe:
 
 
 NOWHERE = BrokerId("z", 9)
+(ONE,) = decode_published(b"\x91" + encode_published({"x": 1}, b"", "me", 1, 1))
 IMPOSSIBLE: dict[str, tuple[Algorithm, Message]] = {
     "a host that is not there": (Algorithm.SNR, asked(NOWHERE, 1)),
     "another cluster": (Algorithm.SNR, asked(A, 2)),
     "all clusters": (Algorithm.SNR, asked(A, 2**70 - 1)),
     "what only this side can know": (Algorithm.SNR, asked(B, 1)),
     "a flood of nobody": (Algorithm.BID, Flooded(NOWHERE, 1, 1, None, "x")),
+    "a change of nobody": (Algorithm.TNR, HostChange(NOWHERE, 1, 0, 1, (), ("x",))),
+    "a change of another algorithm": (Algorithm.SNR, HostChange(A, 1, 0, 1, (), ("x",))),
+    "a change for nobody": (Algorithm.TNR, HostChange(A, 1, 0, 1, (), ("x",), 4)),
+    "clusters that are not there": (Algorithm.TNR, HostChange(A, 1, 0, 1, (), ("x",), 2, 4)),
+    "a change of nothing": (Algorithm.TNR, HostChange(A, 1, 0, 1)),
+    "a change backwards": (Algorithm.TNR, HostChange(A, 1, 2, 1, (), ("x",))),
+    "the last of all generations": (Algorithm.TNR, HostTable(A, 2**62, 1, ())),
+    "to have heard of them": (Algorithm.TNR, HeardVersions({B: (2**62, 1)})),
+    "a notification without targets": (Algorithm.TNR, NotificationMessage(ONE)),
 }
 
 
@@ -158,6 +178,29 @@ def test_neighbour_that_says_what_cannot_be_is_cut_off(what: str, caplog):
     run_live(work())
     lines = [each for each in caplog.text.splitlines() if "closing the connection" in each]
     assert len(lines) == 1
+
+
+def test_content_that_cannot_be_read_is_dropped_and_who_passed_it_on_is_not_cut_off(caplog):
+    """Brokers on the way do not read it: somebody may have posed as a neighbour before them."""
+
+    async def work() -> None:
+        async with (
+            ready(overlay(line(2), Algorithm.TNR)) as live,
+            client_of(live[B]) as reader,
+            reader.subscribe("x >= 0") as notifications,
+        ):
+            await tables_hold(live, 1)
+            bad = b"\x93\x00" + encode(b"\x02") + encode(("no map", b"", "me", 1, 1))
+            good = b"\x93\x00" + encode(b"\x02") + ONE.encoded
+            connection = live[A].links[B].connection
+            connection.write(encode_items(FrameKind.TARGETED, [bad, good, bad]))
+            assert (await anext(notifications)).attributes == {"x": 1}
+            assert live[B].links[A].is_up
+            assert live[B].links[A].reconnects == 0
+            assert live[B].status()["links"]["a,0"]["unreadable"] == 2
+
+    run_live(work())
+    assert "cannot be read: dropped, 2 so far" in caplog.text
 
 
 def test_forged_notice_does_not_stop_publishers_for_longer_than_its_broker_needs_to_answer():

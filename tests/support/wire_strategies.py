@@ -7,7 +7,10 @@ from octopis.core.model import BrokerId, ClusterBitVector
 from octopis.core.routing.marks import Confirmed
 from octopis.core.routing.messages import (
     Flooded,
+    HeardVersions,
+    HostChange,
     HostState,
+    HostTable,
     HostVersions,
     Mark,
     NotificationMessage,
@@ -60,6 +63,7 @@ subscribes = st.builds(Subscribe, subscriptions, bit_vectors, broker_ids)
 routed = st.builds(
     NotificationMessage, notifications, bit_vectors, st.integers(0, 2**200)
 ) | st.builds(NotificationMessage, notifications)
+sets = st.integers(0, 2**200)
 messages = st.one_of(
     routed,
     subscribes,
@@ -77,8 +81,31 @@ messages = st.one_of(
     st.dictionaries(broker_ids, st.tuples(steps, steps, steps), max_size=5).map(HostVersions),
     st.builds(Refresh, broker_ids, steps),
     st.builds(Mark, broker_ids, steps, st.tuples(steps, steps)),
+    st.builds(
+        HostChange,
+        broker_ids,
+        steps,
+        steps,
+        steps,
+        st.lists(subscriptions, max_size=3).map(tuple),
+        st.lists(texts, max_size=3).map(tuple),
+        sets,
+        sets,
+    ),
+    st.builds(
+        HostTable,
+        broker_ids,
+        steps,
+        steps,
+        st.lists(subscriptions, max_size=5).map(tuple),
+        st.booleans(),
+    ),
+    st.builds(
+        HeardVersions,
+        st.dictionaries(broker_ids, st.tuples(steps, steps), max_size=5),
+        st.booleans(),
+    ),
 )
-sets = st.integers(0, 2**200)
 rounds = st.integers(1, 2**31)
 ages = st.integers(-1, 2**53)
 askings = st.one_of(

@@ -3,7 +3,9 @@
 The broker whose queue it is says so by a notice, which the others pass on. It names the links that
 are stuck, and the broker itself where a subscriber of its own is. By the overlay's structure a host
 of publishers knows which hosts lie behind them: what goes to one of these waits, and nothing else.
-(BID's trees are known only where they grow: there every publication waits.)
+(BID's trees are known only where they grow: there every publication waits.) Target routing goes
+around a link long before it is so full; where it could not, what has the link on a shortest way
+waits.
 
 Changes of subscriptions wait while too many changes of tables wait for a link anywhere: they go
 everywhere.
@@ -45,7 +47,9 @@ class Backpressure:
         self._broker = broker
         self._scot = overlay.scot
         self._known = frozenset(overlay.scot.brokers)
-        self._is_by_structure = overlay.routing.algorithm is not Algorithm.BID
+        algorithm = overlay.routing.algorithm
+        self._is_by_structure = algorithm is not Algorithm.BID
+        self._behind = targets_behind if algorithm is Algorithm.TNR else hosts_behind
         self._links = links
         self._changed = changed
         self._loop = asyncio.get_running_loop()
@@ -121,7 +125,7 @@ class Backpressure:
         for notice in self._notices.holding():
             if notice.holds and notice.stuck and self._is_by_structure:
                 for neighbour in notice.stuck:
-                    held |= hosts_behind(self._scot, self._broker, notice.broker, neighbour)
+                    held |= self._behind(self._scot, self._broker, notice.broker, neighbour)
             elif notice.holds:
                 held |= self._known
         self.held = frozenset(held)
@@ -152,4 +156,22 @@ def hosts_behind(
         for host in scot.cluster(broker.cluster)
         if ahead + tree.distance(neighbour.region, host.region)
         == tree.distance(start.region, host.region)
+    }
+
+
+def targets_behind(
+    scot: SCOT, start: BrokerId, broker: BrokerId, neighbour: BrokerId
+) -> set[BrokerId]:
+    """Return the hosts to which a shortest way from `start` leads from `broker` to `neighbour`.
+
+    Under target routing a copy changes clusters anywhere on its way, and once. Where both are the
+    same broker, it is this one alone.
+    """
+    if neighbour == broker:
+        return {broker}
+    ahead = scot.distance(start, broker) + 1
+    return {
+        host
+        for host in scot.brokers
+        if ahead + scot.distance(neighbour, host) == scot.distance(start, host)
     }

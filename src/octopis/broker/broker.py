@@ -6,6 +6,7 @@ It is put together, started and stopped here. Links and clients' intake tell the
 
 import asyncio
 import logging
+import secrets
 import sys
 import time
 from collections.abc import Callable, Coroutine
@@ -29,9 +30,13 @@ from octopis.client.address import Address
 from octopis.core.matching import BitsetIndex
 from octopis.core.model import BrokerId
 from octopis.core.routing import Broker
+from octopis.core.routing.spreading import LIFE_BITS
 from octopis.errors import OperationFailed
 
 _TICK_S = 0.5
+_COMPARE_S = 1.0
+"""Neighbours compare so often what they have heard of hosts, where that has changed."""
+
 _SWITCH_S = 0.0005
 _WINDOW_NS_MIN = 1_000_000
 """Windows are recorded no more often than this, however short they are."""
@@ -116,6 +121,7 @@ class LiveBroker:
             window_ms=routing.window_ms,
             links_up=False,
             index=partial(BitsetIndex, _builder().submit),
+            life=secrets.randbits(LIFE_BITS),
         )
         self.memory = Memory(overlay.limits.client_bytes)
         self.links: dict[BrokerId, NeighbourLink] = {}
@@ -265,6 +271,7 @@ class LiveBroker:
             self.recorder.window(self.core)
 
     async def _ticks(self) -> None:
+        compared_at = 0.0
         while True:
             slept_at = self._loop.time()
             await asyncio.sleep(_TICK_S)
@@ -281,6 +288,10 @@ class LiveBroker:
             self.backpressure.say()
             self.backpressure.expire()
             self.intake.wake()
+            if now - compared_at >= _COMPARE_S:
+                compared_at = now
+                self.effects.carry_out(self.core.compare(time.monotonic_ns()))
+                self.effects.flush()
 
     def _wake(self) -> None:
         self.intake.wake()

@@ -200,7 +200,7 @@ class Intake:
         batch: list[Published] = []
         done: list[tuple[ClientSession, _Publication]] = []
         held: dict[ClientSession, None] = {}
-        is_whole = self._core.is_whole
+        is_sent = self._core.reaches_all
         while self._publishing and len(batch) < self._batch_max:
             session, _ = self._publishing.popitem(last=False)
             publication = self._begun.get(session) or self._begin(session)
@@ -212,7 +212,7 @@ class Intake:
                     held |= dict.fromkeys([session] if is_held else ())
                 publication.taken += len(part)
                 batch += part
-                if not is_whole:  # by itself, to know whose copies go nowhere
+                if not is_sent:  # by itself, to know whose copies go nowhere
                     publication.unsent += self._route(part)
                 if publication.taken == len(publication.notifications):
                     del self._begun[session]
@@ -220,11 +220,11 @@ class Intake:
                     done.append((session, publication))
             if session.publications and session not in held:
                 self._publishing[session] = None
-        if batch and is_whole:
+        if batch and is_sent:
             self._route(batch)
         goes_on = bool(self._publishing)
         self._publishing |= held
-        unheard = 0 if is_whole else len(self._core.unheard)
+        unheard = len(self._core.unheard)
         for session, publication in done:
             session.answer(publication.request, None, publication.unsent, unheard)
             self._effects.add(session)

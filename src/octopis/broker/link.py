@@ -13,11 +13,12 @@ from octopis.broker.connection import WRITE_BYTES, Connection
 from octopis.broker.queue import OutputQueue, Shaper
 from octopis.broker.settings import LinkPolicy
 from octopis.core.model import BrokerId
-from octopis.core.routing import Message, NotificationMessage, Reason
+from octopis.core.routing import Algorithm, Message, NotificationMessage, Reason
 from octopis.core.wire.control import Goodbye, Notice, Ping, Pong, encode_control
 from octopis.core.wire.frames import Frame, FrameKind
 from octopis.core.wire.inquiries import Asking, encode_asking
 from octopis.core.wire.link import LinkDecoder, encode_notification, frames_of
+from octopis.core.wire.targeted import TargetedDecoder, encode_targeted
 from octopis.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -26,7 +27,12 @@ if TYPE_CHECKING:
 SYSTEM_BUFFER_BYTES = 256 * 1024
 """What the system may hold of a link, unseen by the link status table, in each direction."""
 
-_SLOW_KINDS = (FrameKind.CHANGES, FrameKind.SNAPSHOT, FrameKind.HOST_STATE)
+_SLOW_KINDS = (
+    FrameKind.CHANGES,
+    FrameKind.SNAPSHOT,
+    FrameKind.HOST_STATE,
+    FrameKind.HOST_TABLE,
+)
 _INBOX_MARK = 256
 """Frames of changes that wait to be taken in, beyond which hosts take no more of them."""
 
@@ -75,16 +81,30 @@ class NeighbourLink:
         shape = overlay.shapes.get((broker.id, neighbour))
         self._shaper = None if shape is None else Shaper(shape, self._loop.time())
         self._timer: asyncio.TimerHandle | None = None
-        self._decoder = LinkDecoder()
+        scot = overlay.scot
+        self._targeted: TargetedDecoder | None = None
+        self._encode = encode_notification
+        if overlay.routing.algorithm is Algorithm.TNR:
+            places = len(scot.brokers), len(scot.clusters)
+            self._targeted = TargetedDecoder(scot.bit(broker.id), *places)
+            self._encode = encode_targeted
+        self._plain_kind = FrameKind.NOTIFICATIONS if self._targeted is None else FrameKind.TARGETED
+        self._unreadable = 0
+        self._decoder = LinkDecoder(self._targeted)
         self._inbox: deque[Frame] = deque()
         self._is_behind = False
         self._goodbye: str | None = None
-        self._checks = LinkChecks(broker.core, overlay.scot, neighbour)
+        self._checks = LinkChecks(broker.core, scot, neighbour)
 
     @property
     def is_up(self) -> bool:
         """Whether a connection stands."""
         return self.connection is not None
+
+    @property
+    def unreadable(self) -> int:
+        """How many notifications have come that made no sense."""
+        return 0 if self._targeted is None else self._targeted.unreadable
 
     @property
     def is_busy(self) -> bool:
@@ -106,7 +126,7 @@ class NeighbourLink:
         connection.set_buffers(SYSTEM_BUFFER_BYTES)
         self.connection = connection
         self.reconnects += 1
-        self._decoder = LinkDecoder()
+        self._decoder = LinkDecoder(self._targeted)
         self._inbox.clear()
         self._goodbye = None
         self._effects.carry_out(self._core.link_up(self.neighbour, time.monotonic_ns()))
@@ -127,7 +147,10 @@ class NeighbourLink:
             self.connection.close(reason)
 
     def connection_lost(self, connection: Connection, reason: str) -> None:
-        """Throw away what waits: nobody can say what of it would arrive twice."""
+        """Let what waits go another way; where there is none it is lost.
+
+        What is under way may have arrived: sent again, it could come twice.
+        """
         if connection is not self.connection:
             return
         self.connection = None
@@ -137,23 +160,36 @@ class NeighbourLink:
             self._backpressure.changes_changed(("behind", self), False)
         if self._shaper is not None:
             self._shaper.clear()
-        lost = self.queue.clear()
-        self.changes.clear()
+        self._effects.forget(self)
+        notifications, changes = list(self.queue.messages), self.changes.clear()
+        self.queue.clear()
+        unsent = changes
+        if self._targeted is not None:
+            unsent += self._targeted.decode_items([item for _, item in notifications])
+        before = self._core.counters.rerouted
+        effects = self._core.link_down(self.neighbour, unsent, time.monotonic_ns())
+        rerouted = self._core.counters.rerouted - before
+        lost = len(notifications) - rerouted
         self.lost += lost
+        self._say_down(reason, lost, rerouted)
+        if self._queue_log is not None:
+            self._queue_log.went_down(time.time_ns(), rerouted + len(changes))
+        self._effects.carry_out(effects)
+        self._effects.flush()
+
+    def _say_down(self, reason: str, lost: int, rerouted: int) -> None:
         thrown = f", {lost:,} notifications are lost with it" if lost else ""
+        around = f", {rerouted:,} notifications go another way" if rerouted else ""
         is_expected = self._goodbye is not None and not lost
         _log.log(
             logging.INFO if is_expected else logging.WARNING,
-            "%s: the link to %s is down: %s%s",
+            "%s: the link to %s is down: %s%s%s",
             self._broker.id,
             self.neighbour,
             self._goodbye or reason,
             thrown,
+            around,
         )
-        self._effects.forget(self)
-        if self._queue_log is not None:
-            self._queue_log.went_down(time.time_ns())
-        self._core.link_down(self.neighbour)
 
     # What comes
 
@@ -201,7 +237,7 @@ class NeighbourLink:
         for frame in frames:
             said = self._decoder.decode(frame)
             if isinstance(said, list):
-                if frame.kind != FrameKind.NOTIFICATIONS:
+                if frame.kind != self._plain_kind:
                     self._checks.check(said)
                 messages += said
             elif isinstance(said, Ping):
@@ -212,8 +248,22 @@ class NeighbourLink:
                 self._broker.inquiries.heard(self.neighbour, said)
             elif isinstance(said, Goodbye):
                 self._goodbye = said.reason
+        if self._targeted is not None and self._targeted.unreadable > self._unreadable:
+            self._say_unreadable(self._targeted.unreadable)
         if messages:
             self.messages_arrived(messages)
+
+    def _say_unreadable(self, count: int) -> None:
+        """Say that notifications made no sense. Whoever passed them on has not read them."""
+        self._unreadable = count
+        self._broker.warnings.say(
+            self._loop.time(),
+            "unreadable notifications",
+            "%s: a notification that came from %s cannot be read: dropped, %d so far",
+            self._broker.id,
+            self.neighbour,
+            count,
+        )
 
     def messages_arrived(self, messages: list[Message]) -> None:
         """Let the routing core have what the neighbour has sent, as much at once as it wants."""
@@ -236,7 +286,7 @@ class NeighbourLink:
         if self._queue_log is not None:
             self._queue_log.enqueued(messages, reasons, time.time_ns())
         queue = self.queue
-        queue.put([encode_notification(message) for message in messages])  # type: ignore[arg-type]
+        queue.put(list(map(self._encode, messages)))  # type: ignore[arg-type]
         if queue.has_backpressure and queue.is_over_bound:
             self._overflow()
 

@@ -17,7 +17,7 @@ from octopis.core.model import BrokerId, Notification
 from octopis.core.model.notification import INTEGER_MAX, INTEGER_MIN
 from octopis.core.routing import Algorithm, Broker, Message, NotificationMessage, Reason
 from octopis.core.routing.link_status import LinkStatus
-from octopis.core.routing.messages import Flooded, Subscribe, Unsubscribe
+from octopis.core.routing.messages import Flooded, HostChange, Subscribe, Unsubscribe
 from octopis.core.wire.published import Published
 from octopis.trace import RunSummary
 from octopis.trace.summary import QueueBound
@@ -72,6 +72,8 @@ class LinkLog:
                 self._say([entry], None, "replaced")
             else:
                 self._changes[key] = entry
+                if isinstance(key, tuple):
+                    self._changes.move_to_end(key)
         self.ims[_KINDS.get(reason, _NOTIFICATION)] += 1
         self._change(1 - obsolete, now_ns)
         self.length_max = max(self.length_max, self._length)
@@ -110,11 +112,11 @@ class LinkLog:
         if self._write is not None:
             self._say(list(self._dropped(count)), None, "dropped")
 
-    def went_down(self, now_ns: int) -> None:
-        """The link is down, and what waited is lost."""
+    def went_down(self, now_ns: int, rerouted: int = 0) -> None:
+        """The link is down: so many of what waited go another way, and the rest is lost."""
         waited = self._length
         self._change(-waited, now_ns)
-        self.cut += waited
+        self.cut += waited - rerouted
         if self._write is not None:
             self._say([*self._changes.values(), *self._waiting], None, "cut")
             self._changes.clear()
@@ -149,6 +151,8 @@ class LinkLog:
             subscription = message.id
         elif isinstance(message, Flooded):
             subscription = message.removed if message.added is None else message.added.id
+        elif isinstance(message, HostChange):
+            subscription = message.added[0].id if message.added else message.removed[0]
         return (kind, None, None, subscription, None, None)
 
     def _dropped(self, count: int) -> Iterator[tuple[Row, int, Row]]:

@@ -56,6 +56,7 @@ def _link(broker: "LiveBroker", link: NeighbourLink) -> dict[str, object]:
         "backpressure": link.queue.has_backpressure,
         "dropped": link.dropped,
         "lost_when_cut": link.lost,
+        "unreadable": link.unreadable,
         "reconnects": max(0, link.reconnects),
     }
 

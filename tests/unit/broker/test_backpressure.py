@@ -2,8 +2,9 @@ import asyncio
 
 import pytest
 
-from octopis.broker.backpressure import hosts_behind
+from octopis.broker.backpressure import hosts_behind, targets_behind
 from octopis.broker.notices import Notices
+from octopis.core.routing import Algorithm
 from octopis.core.wire.control import Notice
 from octopis.errors import ProtocolError
 from support.live import client_of, line, overlay, ready, run_live, tables_hold, until
@@ -183,12 +184,29 @@ def test_hosts_behind_a_link_are_those_whose_notifications_take_it(start, stuck,
     assert hosts_behind(TREE, start, *stuck) == hosts
 
 
-def test_only_what_goes_over_a_stuck_link_waits():
+@pytest.mark.parametrize(
+    ("start", "stuck", "hosts"),
+    [
+        (A0_, (B0_, C0_), {C0_, C1_}),  # it may change clusters behind the link
+        (A1_, (B0_, C0_), {C0_}),  # or have done so before it
+        (C0_, (B0_, C0_), set()),
+        (A0_, (A0_, A1_), {A1_, B1_, C1_}),
+        (A0_, (B0_, B1_), {B1_, C1_}),
+        (A0_, (B1_, B0_), set()),
+        (A0_, (C1_, C1_), {C1_}),
+    ],
+)
+def test_targets_behind_a_link_are_those_with_a_shortest_way_over_it(start, stuck, hosts):
+    assert targets_behind(TREE, start, *stuck) == hosts
+
+
+@pytest.mark.parametrize("algorithm", [Algorithm.SNR, Algorithm.TNR])
+def test_only_what_goes_over_a_stuck_link_waits(algorithm: Algorithm):
     async def work() -> None:
         scot = line(3)
         first, middle, last = scot.brokers
         async with (
-            ready(overlay(scot)) as live,
+            ready(overlay(scot, algorithm)) as live,
             client_of(live[middle]) as reader,
             client_of(live[last]) as far,
             client_of(live[first]) as one,

@@ -24,7 +24,8 @@ class Home:
         self.batches: list[list[Published]] = []
         self.changes: list[str] = []
         self.left: list[str] = []
-        self.is_whole = True
+        self.reaches_all = True
+        self.unheard: list[str] = []
         self.table = self
         self.counters = Counters()
         self.stops_after: int | None = None

@@ -10,7 +10,7 @@ from octopis.core.routing.messages import Refresh, Unsubscribe
 from octopis.core.wire.control import Goodbye, Ping
 from octopis.core.wire.published import decode_published, encode_published
 from octopis.errors import ProtocolError
-from support.live import Brokers, line, overlay, ready, run_live, until
+from support.live import Brokers, client_of, line, overlay, ready, run_live, tables_hold, until
 
 FIRST, LAST = line(2).brokers
 (ONE,) = decode_published(b"\x91" + encode_published({"x": 1}, bytes(100), "me", 1, 1))
@@ -127,3 +127,61 @@ def test_what_the_core_must_never_see_is_stopped_here():
         link._checks.check([Unsubscribe("s"), NotificationMessage(ONE, targets=0b11)])
 
     with_link(work, algorithm=Algorithm.SNR)
+
+
+SQUARE = line(2, 2)
+
+
+def test_what_waits_for_a_link_that_goes_down_goes_another_way(caplog):
+    """Under target routing: notifications, and changes of subscriptions."""
+
+    async def work() -> None:
+        first, beside, last, _ = SQUARE.brokers
+        async with (
+            ready(overlay(SQUARE, Algorithm.TNR)) as live,
+            client_of(live[last]) as reader,
+            client_of(live[first]) as writer,
+            reader.subscribe("x >= 0") as notifications,
+        ):
+            await tables_hold(live, 1)
+            link = live[first].links[last]
+            for task in live[first]._tasks:
+                task.cancel()  # it does not dial again
+            link.pump = lambda: None
+            await writer.publish_many([{"x": number} for number in range(5)])
+            async with writer.subscribe("y > 0"):
+                assert (len(link.queue), len(link.changes)) == (5, 1)
+                link.connection.abort("cut by the test")
+                found = [(await anext(notifications)).attributes["x"] for _ in range(5)]
+                assert sorted(found) == list(range(5))
+                await tables_hold(live, 2)
+            assert live[first].core.counters.rerouted == 5
+            assert live[first].core.counters.unsent == link.lost == 0
+            assert live[beside].core.counters.notification_ims == 5
+            # What is published now goes around at once, together, and nobody is told of a loss.
+            await writer.publish_many([{"x": number} for number in range(20)])
+            found = [(await anext(notifications)).attributes["x"] for _ in range(20)]
+            assert sorted(found) == list(range(20))
+            assert writer.unsent == 0
+
+    run_live(work())
+    assert "5 notifications go another way" in caplog.text
+
+
+def test_target_that_no_link_leads_to_is_told_to_its_publisher():
+    async def work() -> None:
+        async with (
+            ready(overlay(line(2), Algorithm.TNR)) as live,
+            client_of(live[LAST]) as reader,
+            client_of(live[FIRST]) as writer,
+            reader.subscribe("x >= 0"),
+        ):
+            await tables_hold(live, 1)
+            for task in live[FIRST]._tasks:
+                task.cancel()
+            live[FIRST].links[LAST].connection.abort("cut by the test")
+            await until(lambda: not live[FIRST].links[LAST].is_up)
+            await writer.publish_many([{"x": 1}, {"y": 1}, {"x": 2}])
+            assert writer.unsent == 2
+
+    run_live(work())

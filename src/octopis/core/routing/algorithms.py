@@ -76,6 +76,13 @@ class NotificationRouting(Protocol):
 class FaultRepair(Protocol):
     """What an algorithm does about faults."""
 
+    @property
+    def reaches_all(self) -> bool:
+        """Whether what is published here has a link that is up towards every broker."""
+
+    def heard_of(self, host: BrokerId) -> tuple[int, int]:
+        """Return how far the changes of `host` have been heard."""
+
     def compare(self, now_ns: int) -> None:
         """Compare with neighbours what was heard, so that nothing stays missed."""
 
@@ -85,6 +92,18 @@ class FaultRepair(Protocol):
 
 class NoRepair:
     """The paper's algorithms know nothing of faults."""
+
+    def __init__(self, links: LinkStatusTable) -> None:
+        self._links = links
+
+    @property
+    def reaches_all(self) -> bool:
+        """Whether all links are up."""
+        return all(status.is_up for status in self._links.values())
+
+    def heard_of(self, host: BrokerId) -> tuple[int, int]:  # noqa: ARG002
+        """Nobody asks."""
+        return 0, 0
 
     def compare(self, now_ns: int) -> None:
         """Compare nothing: neighbours do when their link comes up."""
@@ -102,7 +121,7 @@ class Strategy(NamedTuple):
     notifications: NotificationRouting
     batch_max: int
     """How many notifications may be planned before the first of their copies has left."""
-    repair: FaultRepair = NoRepair()
+    repair: FaultRepair
 
 
 def strategy(  # noqa: PLR0913, PLR0917 - one call, in broker.py
@@ -122,21 +141,21 @@ def strategy(  # noqa: PLR0913, PLR0917 - one call, in broker.py
         flooding = Flooding(broker, links, table, outbox, clients.lose, unheard, scot.bit)
         own_bit = scot.bit(broker)
         identified = IdentifiedRouting(own_bit, table, outbox, clients, flooding.trees)
-        return Strategy(table, flooding, identified, sys.maxsize)
+        return Strategy(table, flooding, identified, sys.maxsize, NoRepair(links))
     if algorithm is Algorithm.TNR:
         table = RoutingTable(lambda entry: scot.bit(entry.host), index)
         here = Crossroads(broker, scot, links)
         spreading = Spreading(here, broker, links, table, outbox, clients.lose, unheard, life)
         routing = TargetRouting(here, table, outbox, clients)
-        repair = Repair(routing, spreading)
+        repair = Repair(here, routing, spreading)
         return Strategy(table, spreading, routing, routing.batch_max, repair)
     table = RoutingTable(_last_hop, index)
     broadcast = TwoStepBroadcast(broker, links, table, outbox, clients.lose, unheard)
     if algorithm is Algorithm.SNR:
         static = StaticRouting(links, table, outbox, clients)
-        return Strategy(table, broadcast, static, sys.maxsize)
+        return Strategy(table, broadcast, static, sys.maxsize, NoRepair(links))
     dynamic = DynamicRouting(links, table, outbox, clients)
-    return Strategy(table, broadcast, dynamic, dynamic.batch_max)
+    return Strategy(table, broadcast, dynamic, dynamic.batch_max, NoRepair(links))
 
 
 def _last_hop(entry: Entry) -> BrokerId:

@@ -111,11 +111,13 @@ class Broker:
         return sorted(self._subscriptions.unheard)
 
     @property
-    def is_whole(self) -> bool:
-        """Whether all links are up and all neighbours heard: nothing is known to be missing."""
-        return not self._subscriptions.unheard and all(
-            status.is_up for status in self.link_status.values()
-        )
+    def reaches_all(self) -> bool:
+        """Whether what is published here has a link that is up towards every broker."""
+        return self._repair.reaches_all
+
+    def heard_of(self, host: BrokerId) -> tuple[int, int]:
+        """Return how far the changes of a host have been heard (target routing)."""
+        return self._repair.heard_of(host)
 
     def speaks(self, message: Message) -> bool:
         """Tell whether brokers say such a message to each other under this algorithm."""

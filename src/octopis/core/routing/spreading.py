@@ -88,6 +88,8 @@ class Spreading:
     def unheard(self) -> set[BrokerId]:
         """Hosts known to have changed more; and silent neighbours, until one has told of all."""
         missing = {name for name, least in self._awaited.items() if self._hosts[name].heard < least}
+        if self._heard_complete and not missing:
+            self._awaited.clear()  # it has caught up, and need not be asked again
         return missing if self._heard_complete else missing | self._silent
 
     # Changes of local clients
@@ -320,6 +322,11 @@ class Spreading:
         """Tell whether the changes of `host` up to a version have been heard."""
         return self._hosts[host].heard >= version
 
+    def heard_of(self, host: BrokerId) -> Version:
+        """Return how far the changes of `host` have been heard."""
+        known = self._hosts.get(host)
+        return (0, 0) if known is None else known.heard
+
 
 def _copy(change: HostChange, targets: int, tried: int) -> HostChange:
     return HostChange(
@@ -337,10 +344,17 @@ def _copy(change: HostChange, targets: int, tried: int) -> HostChange:
 class Repair:
     """What target routing does about faults: routes anew what a broken link has not taken."""
 
-    def __init__(self, routing: TargetRouting, spreading: Spreading) -> None:
+    def __init__(self, here: Crossroads, routing: TargetRouting, spreading: Spreading) -> None:
+        self._here = here
         self._routing = routing
         self.compare = spreading.compare
+        self.heard_of = spreading.heard_of
         self._pass_on = spreading.pass_on
+
+    @property
+    def reaches_all(self) -> bool:
+        """Whether nothing is without a way here: with an iCOL that is up, it can go around."""
+        return bool(self._here.icols_outside(0)) or all(way.is_up for way in self._here.links)
 
     def reroute(self, messages: Sequence[Message], now_ns: int) -> int:
         """Route messages anew that were on the queue of a link that broke; say how many."""

@@ -44,6 +44,8 @@ class FrameKind(IntEnum):
     INQUIRY = 22
     CONFIRMED = 23
     REPORT = 24
+    TARGETED = 25
+    HOST_TABLE = 26
 
     SUBSCRIBE = 32
     UNSUBSCRIBE = 33

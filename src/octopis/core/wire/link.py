@@ -1,9 +1,11 @@
 """What neighbours say to each other: routing messages to frames, and frames to routing messages.
 
 A notification crosses as the publisher's own bytes, after a small header (CBV_p and BIDs) where it
-has one. Clients never come here: this module needs the routing messages, theirs do not.
+has one; those of target routing have another (targeted.py). Clients never come here: this module
+needs the routing messages, theirs do not.
 """
 
+from collections.abc import Callable
 from hashlib import blake2b
 from itertools import groupby
 from operator import itemgetter
@@ -12,7 +14,13 @@ import msgspec
 from msgspec import Raw
 
 from octopis.core.model import ClusterBitVector
-from octopis.core.routing.messages import HostState, Message, NotificationMessage, TableSnapshot
+from octopis.core.routing.messages import (
+    HostState,
+    HostTable,
+    Message,
+    NotificationMessage,
+    TableSnapshot,
+)
 from octopis.core.topology import SCOT
 from octopis.core.wire.control import Goodbye, Notice, Ping, Pong, decode_control
 from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, encode_items
@@ -23,12 +31,15 @@ from octopis.core.wire.subscriptions import (
     Assembler,
     decode_bits,
     decode_changes,
+    decode_host_table,
     decode_snapshot,
     encode_bits,
     encode_change,
     encode_host_state,
+    encode_host_table,
     encode_snapshot,
 )
+from octopis.core.wire.targeted import TargetedDecoder
 from octopis.errors import ProtocolError
 
 
@@ -85,18 +96,20 @@ Encoded = tuple[FrameKind, bytes]
 
 LinkControl = Ping | Pong | Goodbye | Notice | Asking
 
-_WHOLE_FRAMES = (FrameKind.SNAPSHOT, FrameKind.HOST_STATE)
+_WHOLE_FRAMES = (FrameKind.SNAPSHOT, FrameKind.HOST_STATE, FrameKind.HOST_TABLE)
 """Kinds of messages that are encoded as all their frames, not as items of one."""
 
 
 def encode_message(message: Message) -> Encoded:
-    """Return a routing message as it waits in a queue."""
+    """Return a routing message as it waits in a queue; those of target routing: `targeted`."""
     if isinstance(message, NotificationMessage):
         return encode_notification(message)
     if isinstance(message, TableSnapshot):
         return FrameKind.SNAPSHOT, encode_snapshot(message)
     if isinstance(message, HostState):
         return FrameKind.HOST_STATE, b"".join(encode_host_state(message))
+    if isinstance(message, HostTable):
+        return FrameKind.HOST_TABLE, encode_host_table(message)
     return FrameKind.CHANGES, encode_change(message)
 
 
@@ -116,29 +129,37 @@ def frames_of(messages: list[Encoded]) -> list[bytes]:
 
 
 class LinkDecoder:
-    """Turns the frames of a neighbour into what it said, in order."""
+    """Turns the frames of a neighbour into what it said, in order.
 
-    def __init__(self) -> None:
+    `targeted` reads notifications of target routing; without it there are none on the link.
+    """
+
+    def __init__(self, targeted: TargetedDecoder | None = None) -> None:
         self._assembler = Assembler()
+        self._readers: dict[int, Callable[[bytes | memoryview], list[Message]]] = {
+            FrameKind.NOTIFICATIONS: lambda body: [*decode_notifications(body)],
+            FrameKind.NOTIFICATIONS_WITH_TARGETS: lambda body: [*decode_with_targets(body)],
+            FrameKind.CHANGES: decode_changes,
+            FrameKind.SNAPSHOT: lambda body: [decode_snapshot(body)],
+            FrameKind.HOST_STATE: self._host_state,
+            FrameKind.HOST_TABLE: lambda body: [decode_host_table(body)],
+        }
+        if targeted is not None:
+            self._readers[FrameKind.TARGETED] = lambda body: [*targeted.decode(body)]
 
     def decode(self, frame: Frame) -> list[Message] | LinkControl:
         """Return routing messages or a control message, or raise ProtocolError."""
-        kind, body = frame
-        if kind == FrameKind.NOTIFICATIONS:
-            return list(decode_notifications(body))
-        if kind == FrameKind.NOTIFICATIONS_WITH_TARGETS:
-            return list(decode_with_targets(body))
-        if kind == FrameKind.CHANGES:
-            return decode_changes(body)
-        if kind == FrameKind.SNAPSHOT:
-            return [decode_snapshot(body)]
-        if kind == FrameKind.HOST_STATE:
-            state = self._assembler.host_state(body)
-            return [] if state is None else [state]
+        read = self._readers.get(frame.kind)
+        if read is not None:
+            return read(frame.body)
         control = decode_asking(frame) or decode_control(frame)
         if not isinstance(control, LinkControl):
-            raise ProtocolError(f"a frame of kind {kind} does not belong on a link")
+            raise ProtocolError(f"a frame of kind {frame.kind} does not belong on a link")
         return control
+
+    def _host_state(self, body: bytes | memoryview) -> list[Message]:
+        state = self._assembler.host_state(body)
+        return [] if state is None else [state]
 
 
 def overlay_digest(scot: SCOT) -> str:

@@ -3,8 +3,8 @@
 Tables that are larger than a frame are cut into parts, which the other side puts together.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Annotated, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -13,7 +13,10 @@ from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId, ClusterBitVector
 from octopis.core.routing.messages import (
     Flooded,
+    HeardVersions,
+    HostChange,
     HostState,
+    HostTable,
     HostVersions,
     Mark,
     Message,
@@ -81,6 +84,22 @@ class _Mark(msgspec.Struct, frozen=True, array_like=True, tag=6):
     sequence: _Number
 
 
+class _HostChange(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    host: BrokerId
+    generation: _Number
+    after: _Number
+    sequence: _Number
+    added: Annotated[list[_Subscription], Meta(max_length=_TAKEN_MAX)]
+    removed: Annotated[list[str], Meta(max_length=_TAKEN_MAX)]
+    targets: bytes
+    tried: bytes
+
+
+class _HeardVersions(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    known: list[tuple[BrokerId, _Number, _Number]]
+    is_complete: bool
+
+
 class _SnapshotPart(msgspec.Struct, frozen=True, array_like=True):
     last: bool
     subscriptions: Annotated[list[_Subscribe], Meta(max_length=_TAKEN_MAX)]
@@ -95,13 +114,16 @@ class _HostStatePart(msgspec.Struct, frozen=True, array_like=True):
 
 
 _Item = TypeVar("_Item")
-_Change = _Subscribe | _Unsubscribe | _Flooded | _Hello | _Refresh | _Mark
+_Change = (
+    _Subscribe | _Unsubscribe | _Flooded | _Hello | _Refresh | _Mark | _HostChange | _HeardVersions
+)
 
 _changes = BodyDecoder[list[_Change]](
     Annotated[list[_Change], Meta(max_length=_TAKEN_MAX)], "a change of subscriptions"
 )
 _snapshot_part = BodyDecoder[_SnapshotPart](_SnapshotPart, "a part of a snapshot")
 _host_state_part = BodyDecoder[_HostStatePart](_HostStatePart, "a part of a host's state")
+_host_table_part = BodyDecoder[_HostStatePart](_HostStatePart, "a part of a host's table")
 
 
 def encode_bits(bits: int) -> bytes:
@@ -115,24 +137,9 @@ def decode_bits(data: bytes) -> int:
 
 
 def encode_change(message: Message) -> bytes:
-    """Return a Subscribe, Unsubscribe, Flooded, ... or Mark as an item of CHANGES."""
-    match message:
-        case Subscribe():
-            return encode(_subscribe_out(message))
-        case Unsubscribe():
-            return encode(_Unsubscribe(message.id))
-        case Flooded():
-            added = None if message.added is None else _out(message.added)
-            return encode(
-                _Flooded(message.host, message.generation, message.sequence, added, message.removed)
-            )
-        case HostVersions():
-            return encode(_Hello([(host, *state) for host, state in message.known.items()]))
-        case Refresh():
-            return encode(_Refresh(message.host, message.generation))
-        case Mark():
-            return encode(_Mark(message.host, message.number, *message.version))
-    raise AssertionError(f"{type(message).__name__} is no change of subscriptions")
+    """Return a Subscribe, Unsubscribe, Flooded, ... or HostChange as an item of CHANGES."""
+    assert type(message) in _OUT, f"{type(message).__name__} is no change of subscriptions"
+    return encode(_OUT[type(message)](message))
 
 
 def snapshot_parts(message: TableSnapshot) -> list[TableSnapshot]:
@@ -156,9 +163,29 @@ def encode_host_state(message: HostState) -> list[bytes]:
     ]
 
 
+def host_table_parts(message: HostTable) -> list[HostTable]:
+    """Return a host's table in parts that are short enough for a frame."""
+    head = message.host, message.generation, message.sequence
+    return [HostTable(*head, tuple(part), last) for last, part in _parts(message.subscriptions)]
+
+
+def encode_host_table(message: HostTable) -> bytes:
+    """Return the frame of a part of a HostTable."""
+    head = message.host, message.generation, message.sequence
+    part = _HostStatePart(message.last, *head, [_out(each) for each in message.subscriptions])
+    return encode_frame(FrameKind.HOST_TABLE, encode(part))
+
+
+def decode_host_table(body: bytes | memoryview) -> HostTable:
+    """Return a part of a HostTable, or raise ProtocolError."""
+    part = _host_table_part.decode(body)
+    subscriptions = tuple(map(_in, part.subscriptions))
+    return HostTable(part.host, part.generation, part.sequence, subscriptions, part.last)
+
+
 def decode_changes(body: bytes | memoryview) -> list[Message]:
     """Return the messages of CHANGES, or raise ProtocolError."""
-    return [_change_in(each) for each in _changes.decode(body)]
+    return [_IN[type(each)](each) for each in _changes.decode(body)]
 
 
 def decode_snapshot(body: bytes | memoryview) -> TableSnapshot:
@@ -218,18 +245,69 @@ def _subscribe_in(message: _Subscribe) -> Subscribe:
     )
 
 
-def _change_in(change: _Change) -> Message:
-    match change:
-        case _Subscribe():
-            return _subscribe_in(change)
-        case _Unsubscribe():
-            return Unsubscribe(change.id)
-        case _Flooded():
-            added = None if change.added is None else _in(change.added)
-            return Flooded(change.host, change.generation, change.sequence, added, change.removed)
-        case _Hello():
-            return HostVersions({host: (gen, seq, crc) for host, gen, seq, crc in change.known})
-        case _Refresh():
-            return Refresh(change.host, change.generation)
-        case _Mark():
-            return Mark(change.host, change.number, (change.generation, change.sequence))
+def _flooded_out(message: Flooded) -> _Flooded:
+    added = None if message.added is None else _out(message.added)
+    return _Flooded(message.host, message.generation, message.sequence, added, message.removed)
+
+
+def _flooded_in(change: _Flooded) -> Flooded:
+    added = None if change.added is None else _in(change.added)
+    return Flooded(change.host, change.generation, change.sequence, added, change.removed)
+
+
+def _host_change_out(message: HostChange) -> _HostChange:
+    return _HostChange(
+        message.host,
+        message.generation,
+        message.after,
+        message.sequence,
+        [_out(each) for each in message.added],
+        list(message.removed),
+        encode_bits(message.targets),
+        encode_bits(message.tried),
+    )
+
+
+def _host_change_in(change: _HostChange) -> HostChange:
+    return HostChange(
+        change.host,
+        change.generation,
+        change.after,
+        change.sequence,
+        tuple(map(_in, change.added)),
+        tuple(change.removed),
+        decode_bits(change.targets),
+        decode_bits(change.tried),
+    )
+
+
+def _heard_out(message: HeardVersions) -> _HeardVersions:
+    known = [(host, *version) for host, version in message.known.items()]
+    return _HeardVersions(known, message.is_complete)
+
+
+def _heard_in(change: _HeardVersions) -> HeardVersions:
+    known = {host: (generation, sequence) for host, generation, sequence in change.known}
+    return HeardVersions(known, change.is_complete)
+
+
+_OUT: dict[type, Callable[[Any], _Change]] = {
+    Subscribe: _subscribe_out,
+    Unsubscribe: lambda message: _Unsubscribe(message.id),
+    Flooded: _flooded_out,
+    HostVersions: lambda message: _Hello([(host, *was) for host, was in message.known.items()]),
+    Refresh: lambda message: _Refresh(message.host, message.generation),
+    Mark: lambda message: _Mark(message.host, message.number, *message.version),
+    HostChange: _host_change_out,
+    HeardVersions: _heard_out,
+}
+_IN: dict[type, Callable[[Any], Message]] = {
+    _Subscribe: _subscribe_in,
+    _Unsubscribe: lambda change: Unsubscribe(change.id),
+    _Flooded: _flooded_in,
+    _Hello: lambda change: HostVersions({host: (*was,) for host, *was in change.known}),
+    _Refresh: lambda change: Refresh(change.host, change.generation),
+    _Mark: lambda change: Mark(change.host, change.number, (change.generation, change.sequence)),
+    _HostChange: _host_change_in,
+    _HeardVersions: _heard_in,
+}
