@@ -16,7 +16,7 @@ from octopis.demo.texts import (
     slowed_sentence,
     tree_sentence,
 )
-from octopis.demo.workload import Feed, Prepared, SlowedLink
+from octopis.demo.workload import Prepared
 from octopis.errors import InvalidConfiguration
 from octopis.report.page import Page
 from octopis.report.pictures import LOOKS, write_figure
@@ -57,16 +57,11 @@ def check_folder(target: Path) -> None:
         )
 
 
-def write_pictures(  # noqa: PLR0917 - everything that is drawn
-    folder: Path,
-    prepared: Prepared,
-    feed: Feed,
-    link: SlowedLink,
-    rounds: Sequence[Round],
-    fault: FaultOutcome,
+def write_pictures(
+    folder: Path, prepared: Prepared, rounds: Sequence[Round], fault: FaultOutcome
 ) -> None:
     """Draw all pictures, each as PNG and SVG."""
-    topology = prepared.scenario.topology
+    topology, feed, link = prepared.scenario.topology, prepared.feed, prepared.link
     figures = {
         "queue": draw_queue(rounds, link, feed),
         "delays": draw_delays({each.algorithm: each.played.delays_ns for each in rounds}),
@@ -80,13 +75,8 @@ def write_pictures(  # noqa: PLR0917 - everything that is drawn
         write_figure(figure, [folder / f"{name}{ending}" for ending in ENDINGS])
 
 
-def report_page(  # noqa: PLR0917 - everything that it tells of
-    folder: Path,
-    prepared: Prepared,
-    feed: Feed,
-    link: SlowedLink,
-    rows: Sequence[Compared],
-    fault: FaultOutcome,
+def report_page(
+    folder: Path, prepared: Prepared, rows: Sequence[Compared], fault: FaultOutcome
 ) -> str:
     """Return the page; its pictures are in `folder` already."""
     page = Page(
@@ -96,7 +86,7 @@ def report_page(  # noqa: PLR0917 - everything that it tells of
         "was killed.",
         cautions(rows),
     )
-    _tell_what_was_played(page, prepared, feed, link, rows)
+    _tell_what_was_played(page, prepared, rows)
     _tell_what_came_of_it(page, folder, rows)
     _tell_of_one_notification(page, folder)
     _tell_of_the_fault(page, folder, fault)
@@ -104,15 +94,13 @@ def report_page(  # noqa: PLR0917 - everything that it tells of
     return page.text()
 
 
-def _tell_what_was_played(
-    page: Page, prepared: Prepared, feed: Feed, link: SlowedLink, rows: Sequence[Compared]
-) -> None:
+def _tell_what_was_played(page: Page, prepared: Prepared, rows: Sequence[Compared]) -> None:
     page.section("What was played")
     for sentence in (
         overlay_sentence(prepared.scenario),
         clients_sentence(prepared.scenario, prepared.due),
-        slowed_sentence(link, feed),
-        tree_sentence(link),
+        slowed_sentence(prepared.link, prepared.feed),
+        tree_sentence(prepared.link),
     ):
         page.paragraph(sentence)
     for algorithm in (row.algorithm for row in rows):

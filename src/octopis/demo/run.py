@@ -29,8 +29,6 @@ from octopis.demo.workload import (
     Prepared,
     SlowedLink,
     prepare,
-    read_feed,
-    slowed_link,
 )
 from octopis.files import whole_folder, write_json
 from octopis.pipeline.spark.session import open_spark
@@ -88,33 +86,32 @@ def run_demo(
                 spark = stack.enter_context(open_spark(None, settings, defaults=SPARK_SETTINGS))
             with stage.doing("Making a scenario of stock quotes and its ground truth, on Spark"):
                 prepared = prepare(spark, plan, draft / names.SCENARIO)
-            feed = read_feed(prepared.scenario)
-            link = slowed_link(prepared.scenario.topology.scot, feed)
-            _introduce(stage, prepared, feed, link)
-            rounds = _play(stage, prepared, link, draft)
+            _introduce(stage, prepared)
+            rounds = _play(stage, prepared, draft)
             fault = _play_fault(stage, fault_plan, draft)
             with stage.doing("Checking every delivery against the ground truth, on Spark"):
                 write_deliveries(rounds, draft / names.DELIVERIES)
                 verdicts = check_deliveries(
                     spark, prepared.scenario, draft / names.DELIVERIES, ROUNDS
                 )
-        shown = Demonstrated(plan.seed, feed, link, compared(rounds, verdicts), fault)
+        rows = compared(rounds, verdicts)
+        shown = Demonstrated(plan.seed, prepared.feed, prepared.link, rows, fault)
         with stage.doing("Drawing the report"):
             _leave(draft, prepared, shown, rounds)
     return shown
 
 
-def _introduce(stage: Stage, prepared: Prepared, feed: Feed, link: SlowedLink) -> None:
-    scenario = prepared.scenario
+def _introduce(stage: Stage, prepared: Prepared) -> None:
+    scenario, link = prepared.scenario, prepared.link
     stage.say("")
     stage.say(overlay_sentence(scenario))
     stage.say(clients_sentence(scenario, prepared.due))
-    stage.say(f"{slowed_sentence(link, feed)} {tree_sentence(link)}")
+    stage.say(f"{slowed_sentence(link, prepared.feed)} {tree_sentence(link)}")
     stage.say("")
 
 
-def _play(stage: Stage, prepared: Prepared, link: SlowedLink, draft: Path) -> list[Round]:
-    scenario, rounds = prepared.scenario, list[Round]()
+def _play(stage: Stage, prepared: Prepared, draft: Path) -> list[Round]:
+    scenario, link, rounds = prepared.scenario, prepared.link, list[Round]()
     for number, algorithm in enumerate(ROUNDS, 1):
         scene = Scene(
             scot=scenario.topology.scot,
@@ -146,8 +143,8 @@ def _play_fault(stage: Stage, plan: FaultPlan, draft: Path) -> FaultOutcome:
 
 
 def _leave(draft: Path, prepared: Prepared, shown: Demonstrated, rounds: list[Round]) -> None:
-    write_pictures(draft, prepared, shown.feed, shown.link, rounds, shown.fault)
-    page = report_page(draft, prepared, shown.feed, shown.link, shown.rows, shown.fault)
+    write_pictures(draft, prepared, rounds, shown.fault)
+    page = report_page(draft, prepared, shown.rows, shown.fault)
     (draft / names.REPORT).write_text(page, encoding="utf-8")
     document = overlay_document(prepared.scenario.topology, shown.link, Algorithm.TNR)
     (draft / names.OVERLAY).write_text(document, encoding="utf-8")
