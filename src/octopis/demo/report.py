@@ -151,18 +151,19 @@ def _tell_of_the_fault(page: Page, folder: Path, fault: FaultOutcome) -> None:
     for sentence in fault_findings(fault):
         page.paragraph(sentence)
     page.table(
-        ("subscriber at", "way through the dead broker", "lost", "twice", "longest gap"),
+        ("subscriber at", "way through it", "lost", "twice", "gap before", "while dead", "after"),
         [
             (
                 str(each.subscriber),
                 "yes" if each.is_behind else "no",
                 ("number", f"{len(each.lost_ns):,}"),
                 ("number bad" if each.twice else "number good", f"{each.twice:,}"),
-                ("number", shown_ms(each.gap_ms)),
+                *(("number", shown_ms(gap)) for gap in each.gaps),
             )
             for each in fault.received
         ],
-        "The longest gap is between two deliveries, from the kill on.",
+        "Gaps are the longest between two deliveries: before the kill, while the broker was dead, "
+        "and after it was back.",
     )
     page.figure(
         folder / "fault.png",

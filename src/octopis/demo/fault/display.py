@@ -19,7 +19,7 @@ from octopis.report.pictures import LOOKS
 TITLE = "a broker on the way is killed"
 _SPARKS = 40
 _PER_S = round(1 / BUCKET_S)
-_LEGEND = " Each broker: its IMs a second. P publisher, S subscriber, ✗ killed."
+_LEGEND = " Each broker: its IMs a second. P publisher, S subscriber, ✗ killed, ↻ started again."
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _facts(scene: FaultScene, now: FaultMoment) -> Table:
     table.add_row("deliveries", _sparks(now), f"{delivered_per_s(now):,} a second")
     table.add_row("the broker", victim_sentence(scene.cast, now), "")
     gap = "-" if now.longest_gap_ms is None else shown_ms(now.longest_gap_ms)
-    table.add_row("longest gap", "between deliveries behind it, since the kill", gap)
+    table.add_row("longest gap", "behind it, since the kill", gap)
     table.add_row("published", "", f"{now.published:,}")
     due = now.published * len(scene.cast.subscribers)
     table.add_row("delivered", f"of {due:,} that are due so far", f"{now.delivered:,}")

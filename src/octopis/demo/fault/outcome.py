@@ -6,7 +6,7 @@ from typing import Any
 
 from octopis.core.model import BrokerId
 from octopis.demo.comparison import shown_ms
-from octopis.demo.fault.record import BUCKET_S, FaultRecord, Received
+from octopis.demo.fault.record import BUCKET_S, FaultRecord, Gaps, Received
 from octopis.errors import DeliveriesWrong
 
 SCENE = "the scene with a killed broker"
@@ -55,14 +55,9 @@ class FaultOutcome:
         return [each for each in self.received if each.is_behind]
 
     @property
-    def interruption_ms(self) -> float:
-        """The longest gap between two deliveries behind the broker, from the kill on."""
-        return max(each.gap_ms for each in self.behind)
-
-    @property
-    def before_ms(self) -> float:
-        """The longest gap there before the kill."""
-        return max(each.gap_before_ms for each in self.behind)
+    def gaps_behind(self) -> Gaps:
+        """The longest gaps at anyone of them."""
+        return Gaps(*map(max, zip(*(each.gaps for each in self.behind), strict=True)))
 
     @property
     def faults(self) -> dict[str, int]:
@@ -86,7 +81,7 @@ class FaultOutcome:
             "delivered": sum(each.delivered for each in self.received),
             "lost": self.lost,
             "twice": self.twice,
-            "longest_gap_behind_ms": {"before_kill": self.before_ms, "after": self.interruption_ms},
+            "longest_gap_behind_ms": self.gaps_behind.document(),
             "sent_around_fault": self.around_fault,
             "back_after_s": self.back_s,
             "table_whole_after_s": self.whole_s,
@@ -108,16 +103,17 @@ def _subscriber(each: Received) -> dict[str, Any]:
         "delivered": each.delivered,
         "lost": len(each.lost_ns),
         "twice": each.twice,
-        "longest_gap_ms": {"before_kill": each.gap_before_ms, "after": each.gap_ms},
+        "longest_gap_ms": each.gaps.document(),
     }
 
 
-def outcome_of(record: FaultRecord, per_s: int, end_ns: int) -> FaultOutcome:
-    """Return what a scene has shown that ended at `end_ns`, with the broker back."""
+def outcome_of(record: FaultRecord, per_s: int) -> FaultOutcome:
+    """Return what a scene has shown that is over, with the broker back."""
     cast, killed_ns = record.cast, record.killed_ns
     # A tenth of a second begins at the kill, so that what was before it is apart from the rest.
     tenths = int((killed_ns - record.begin_ns) / 1e9 / BUCKET_S)
     since_ns = killed_ns - round(tenths * BUCKET_S * 1e9)
+    until_ns = record.published_ns[-1]
     elsewhere = [each for each in cast.subscribers if each not in cast.behind]
     return FaultOutcome(
         victim=cast.victim,
@@ -130,8 +126,8 @@ def outcome_of(record: FaultRecord, per_s: int, end_ns: int) -> FaultOutcome:
         received=record.received(),
         around_fault=record.around_fault,
         passed_on=record.passed_on,
-        rates_behind=record.rates(cast.behind, since_ns, end_ns),
-        rates_elsewhere=record.rates(elsewhere, since_ns, end_ns),
+        rates_behind=record.rates(cast.behind, since_ns, until_ns),
+        rates_elsewhere=record.rates(elsewhere, since_ns, until_ns),
     )
 
 
@@ -149,9 +145,10 @@ def fault_findings(outcome: FaultOutcome) -> list[str]:
         f"the overlay under TNR; {behind} of {everybody} subscribers were served through it."
     ]
     if not outcome.faults:
+        before, dead, back = map(shown_ms, outcome.gaps_behind)
         sentences.append(
-            f"Nothing stopped: behind the dead broker, the longest gap between two deliveries was "
-            f"{shown_ms(outcome.interruption_ms)} ({shown_ms(outcome.before_ms)} before the kill)."
+            f"Nothing stopped: behind the broker, the longest gap between two deliveries was "
+            f"{dead} while it was dead and {back} after that ({before} before the kill)."
         )
     sentences += [
         _losses(outcome),

@@ -25,11 +25,19 @@ def draw_fault(outcome: FaultOutcome) -> Figure:
             (outcome.rates_behind, _BEHIND, "-", "subscribers behind the broker"),
         ):
             edges = [outcome.begin_s + BUCKET_S * number for number in range(len(rates) + 1)]
-            axes.stairs(rates, edges, color=colour, linestyle=line, linewidth=1.8, label=label)
+            axes.stairs(
+                rates,
+                edges,
+                baseline=None,
+                color=colour,
+                linestyle=line,
+                linewidth=1.8,
+                label=label,
+            )
         axes.set_title("Deliveries in each tenth of a second, around the kill", pad=10)
         axes.set_xlabel("seconds since the kill")
         axes.set_ylabel("deliveries")
         most = max((*outcome.rates_behind, *outcome.rates_elsewhere, 1))
-        axes.set_ylim(0, most * 1.5)
-        axes.legend(loc="lower right")
+        axes.set_ylim(0, most * 1.3)
+        axes.legend(loc="lower left")
     return figure

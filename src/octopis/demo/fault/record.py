@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import inf
+from typing import NamedTuple
 
 from octopis.core.model import BrokerId
 from octopis.demo.fault.cast import Cast
@@ -73,20 +75,40 @@ class FaultRecord:
         last = len(self.published_ns)
         lost = [number for number in range(1, last + 1) if not counts[number]]
         times = self._times(subscriber)
-        before = [each for each in times if each <= self.killed_ns]
         return Received(
             subscriber,
             is_behind=subscriber in self.cast.behind,
             delivered=sum(counts.values()),
             lost_ns=[self.published_ns[number - 1] - self.killed_ns for number in lost],
             twice=sum(count > 1 for count in counts.values()),
-            gap_before_ms=_longest_ms(before, 0),
-            gap_ms=_longest_ms(times, self.killed_ns),
+            gaps=Gaps(
+                _longest_ms(times, 0, self.killed_ns),
+                _longest_ms(times, self.killed_ns, self.back_ns),
+                _longest_ms(times, self.back_ns),
+            ),
             has_last=bool(counts[last]),
         )
 
     def _times(self, subscriber: BrokerId) -> list[int]:
         return sorted(at_ns for _, at_ns in self.got.get(subscriber, ()))
+
+
+class Gaps(NamedTuple):
+    """The longest time between two deliveries, in milliseconds, by when the later one came."""
+
+    before: float
+    """Before the kill: so much is the machine's."""
+
+    dead: float
+    """Until the broker was back; the kill itself lies in the first."""
+
+    back: float
+    """After that."""
+
+    def document(self) -> dict[str, float]:
+        """Return them for JSON."""
+        names = ("before_kill", "while_dead", "since_back")
+        return dict(zip(names, self, strict=True))
 
 
 @dataclass(frozen=True)
@@ -100,19 +122,14 @@ class Received:
     """When each notification that never came was published, from the kill on."""
 
     twice: int
-    gap_before_ms: float
-    """The longest time between two deliveries before the kill: so much is the machine's."""
-
-    gap_ms: float
-    """The longest time between two deliveries from the kill on; the kill lies in the first."""
-
+    gaps: Gaps
     has_last: bool
     """Whether the last notification came."""
 
     @property
     def has_stopped(self) -> bool:
         """Whether deliveries stayed away."""
-        return not self.has_last or self.gap_ms > GAP_MAX_S * 1000
+        return not self.has_last or max(self.gaps.dead, self.gaps.back) > GAP_MAX_S * 1000
 
     @property
     def lost_elsewhere(self) -> int:
@@ -121,7 +138,9 @@ class Received:
         return sum(not first <= each <= last for each in self.lost_ns)
 
 
-def _longest_ms(times_ns: Sequence[int], since_ns: int) -> float:
-    """Return the longest time between two that does not end before `since_ns`."""
-    gaps = (later - earlier for earlier, later in pairwise(times_ns) if later > since_ns)
+def _longest_ms(times_ns: Sequence[int], since_ns: int, until_ns: float = inf) -> float:
+    """Return the longest time between two deliveries of which the later came in a time."""
+    gaps = (
+        later - earlier for earlier, later in pairwise(times_ns) if since_ns < later <= until_ns
+    )
     return round(max(gaps, default=0) / 1e6, 3)
