@@ -24,7 +24,7 @@ _Time = Annotated[float, Meta(gt=0, lt=1e12)]
 _Size = Annotated[int, Meta(gt=0, lt=10**12)]
 _Count = Annotated[int, Meta(ge=1)]
 
-DEFAULT_ROUTING = RoutingOptions(Algorithm.DNR)
+DEFAULT_ROUTING = RoutingOptions(Algorithm.TNR)
 
 
 class LinkPolicy(Enum):

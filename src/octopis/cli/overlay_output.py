@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from octopis.cli import output
+from octopis.core.routing import Algorithm
 from octopis.overlay.registry import OverlayState
 from octopis.overlay.status import Statuses, totals
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from octopis.overlay.player import Played  # it loads Arrow
 
 _FEW = 30
+_LINKS_SHOWN = 12
 _BROKER_COLUMNS = (
     "broker",
     "address",
@@ -122,12 +124,29 @@ def _print_totals(name: str, statuses: Statuses) -> None:
         ("published", total["published"]),
         ("deliveries", counters.get("deliveries", 0)),
         ("IMs", _ims(counters)),
-        ("cases of dynamic routing", _cases(total["cases"]) or "none"),
+        *_routing(statuses, total),
         ("dropped", _drops(drops, counters)),
     ]
+    if total["dead"]:
+        facts.append(("dead, as neighbours see it", " ".join(total["dead"])))
     if total["backpressure"]:
         facts.append(("publishers wait for", " ".join(total["backpressure"])))
     output.print_facts(name, facts)
+
+
+def _routing(statuses: Statuses, total: dict[str, Any]) -> list[tuple[str, object]]:
+    """Return what an algorithm has done that knows of load or of faults."""
+    cases, counters = _cases(total["cases"]) or "none", total["counters"]
+    if Algorithm.TNR.value not in {each.get("algorithm") for each in statuses.values()}:
+        return [("cases of dynamic routing", cases)]
+    around = total["gone_around"]
+    more = f" and {len(around) - _LINKS_SHOWN} more" if len(around) > _LINKS_SHOWN else ""
+    return [
+        ("copies by reason", cases),
+        ("links gone around", ", ".join(around[:_LINKS_SHOWN]) + more or "none"),
+        ("rerouted from broken links", counters.get("rerouted", 0)),
+        ("targets that could not be reached", counters.get("lost_without_route", 0)),
+    ]
 
 
 def print_played(title: str, played: "Played", *, as_json: bool) -> None:

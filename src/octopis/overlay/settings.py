@@ -6,7 +6,7 @@
     catalogue = "figure-3"
 
     [routing]
-    algorithm = "dnr"
+    algorithm = "tnr"
 
     [links]                           # slows down every direction of every link ...
     latency_ms = 1.0

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from octopis.client.client import Client
+from octopis.core.routing import Algorithm
 from octopis.errors import OctopisError
 
 _AT_ONCE = 16
@@ -53,7 +54,29 @@ def totals(statuses: Statuses) -> dict[str, Any]:
         "queued": sum(link["queue_length"] for link in links),
         "overloaded": sum(link["overloaded"] for link in links),
         "backpressure": sorted({each for status in answered for each in status["backpressure"]}),
+        "dead": _dead(answered),
+        "gone_around": _gone_around(answered),
     }
+
+
+def _dead(answered: list[dict[str, Any]]) -> list[str]:
+    """Return the brokers to which none of their neighbours has a link that is up."""
+    seen: dict[str, bool] = {}
+    for status in answered:
+        for neighbour, link in status["links"].items():
+            seen[neighbour] = seen.get(neighbour, False) or link["up"]
+    return [broker for broker, is_up in seen.items() if not is_up]
+
+
+def _gone_around(answered: list[dict[str, Any]]) -> list[str]:
+    """Return the links, by their direction, that target routing goes around now."""
+    return [
+        f"{status['broker']} > {neighbour}"
+        for status in answered
+        if status["algorithm"] == Algorithm.TNR.value
+        for neighbour, link in status["links"].items()
+        if link["overloaded"] or not link["up"]
+    ]
 
 
 def _own_subscriptions(status: dict[str, Any]) -> int:

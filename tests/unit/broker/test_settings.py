@@ -17,7 +17,7 @@ OVERLAY = OverlayConfiguration(scot=CHAIN)
 
 
 def test_defaults_are_those_of_the_paper_and_a_slow_subscriber_costs_others_nothing():
-    assert OVERLAY.routing.algorithm is Algorithm.DNR
+    assert OVERLAY.routing.algorithm is Algorithm.TNR
     assert (OVERLAY.routing.congestion_threshold, OVERLAY.routing.window_ms) == (10, 50)
     assert OVERLAY.client_queues.policy is ClientPolicy.DROP_OLDEST
     assert OVERLAY.address(A0) == ("127.0.0.1", 0)

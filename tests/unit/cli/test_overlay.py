@@ -30,7 +30,7 @@ def test_config_prints_a_complete_file_that_can_be_read_back(octopis):
     assert found.topology.name == "figure-7"
     assert printed.count("[brokers.") == 9
     assert octopis("overlay", "config", "--topology", "figure-7", "--algorithm", "bid")[1] == (
-        printed.replace('algorithm = "dnr"', 'algorithm = "bid"')
+        printed.replace('algorithm = "tnr"', 'algorithm = "bid"')
     )
 
 
@@ -125,6 +125,27 @@ def test_status_shows_brokers_links_and_who_does_not_answer(capsys: pytest.Captu
     overlay_output.print_status("small", statuses, all_links=False)
     assert "--links shows all" in capsys.readouterr().out
     assert json.dumps(statuses)
+
+
+def test_status_of_target_routing_shows_what_is_dead_and_what_is_gone_around(
+    capsys: pytest.CaptureFixture[str],
+):
+    statuses = statuses_of(Algorithm.TNR)
+    del statuses["b,0"]
+    statuses["a,0"]["links"]["b,0"]["up"] = False
+    statuses["a,0"]["cases"] = {"target": 1_200, "around fault": 3}
+    statuses["a,0"]["counters"] |= {"rerouted": 7, "lost_without_route": 5}
+    overlay_output.print_status("small", statuses, all_links=True)
+    printed = " ".join(capsys.readouterr().out.split())
+    for said in (
+        "copies by reason target: 1,200, around fault: 3",
+        "links gone around a,0 > b,0",
+        "rerouted from broken links 7",
+        "targets that could not be reached 5",
+        "dead, as neighbours see it b,0",
+    ):
+        assert said in printed
+    assert "dynamic routing" not in printed
 
 
 FIGURE_7 = '[topology]\ncatalogue = "figure-7"\n'

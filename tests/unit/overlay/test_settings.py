@@ -34,7 +34,7 @@ def test_topology_alone_is_enough():
     overlay = parse_overlay(TOPOLOGY, "overlay.toml")
     assert overlay.topology.name == "figure-3"
     assert len(overlay.configuration.scot.brokers) == 18
-    assert overlay.configuration.routing.algorithm is Algorithm.DNR
+    assert overlay.configuration.routing.algorithm is Algorithm.TNR
     assert overlay.configuration.address(B2) == Address("127.0.0.1", 0)
 
 

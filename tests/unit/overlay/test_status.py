@@ -1,5 +1,6 @@
+from octopis.core.routing import Algorithm
 from octopis.overlay.status import ask_all, totals
-from support.live import client_of, line, overlay, ready, run_live
+from support.live import client_of, line, overlay, ready, run_live, until
 from support.processes import free_ports
 
 
@@ -30,5 +31,26 @@ def test_broker_that_does_not_answer_is_an_error_of_its_own():
         assert found["a,0"]["ready"]
         assert "no broker can be reached" in found["b,0"]["error"]
         assert (totals(found)["unreachable"], totals(found)["ready"]) == (1, 1)
+
+    run_live(work())
+
+
+def test_dead_brokers_and_links_that_are_gone_around_are_told_as_neighbours_see_them():
+    async def work() -> None:
+        scot = line(2, 2)
+        first, *_ = scot.brokers
+        async with ready(overlay(scot, Algorithm.TNR)) as live:
+            addresses = {broker.short: str(each.address) for broker, each in live.items()}
+            assert (totals(await ask_all(addresses))["dead"]) == []
+            for task in live[first]._tasks:
+                task.cancel()  # it dials nobody
+            for link in live[first].links.values():
+                link.connection.abort("killed by the test")
+            await until(lambda: not live[scot.broker("b,0")].links[first].is_up)
+            await until(lambda: not live[scot.broker("a,1")].links[first].is_up)
+            del addresses["a,0"]
+            total = totals(await ask_all(addresses))
+            assert total["dead"] == ["a,0"]
+            assert total["gone_around"] == ["a,1 > a,0", "b,0 > a,0"]
 
     run_live(work())
