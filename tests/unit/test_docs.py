@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -153,8 +154,39 @@ def test_guide_shows_dynamic_routing_that_goes_around(tmp_path: Path):
     over_it = {
         each["algorithm"]: any(hop["overloaded"] for hop in each["hops"]) for each in answers
     }
-    assert over_it == {"snr": True, "dnr": False, "bid": True}
+    assert over_it == {"snr": True, "dnr": False, "bid": True, "tnr": False}
     assert all(each["reached"] for answer in answers for each in answer["subscribers"])
+
+
+def test_routing_page_tells_what_its_commands_say(octopis):
+    page = ROOT / "docs" / "routing.md"
+    asked = [words for words in commands(page) if "--svg" in words]
+    told = []
+    for words in asked:
+        plain = words[: words.index("--svg")]
+        answers = {each["algorithm"]: each for each in json.loads(octopis(*plain, "--json")[1])}
+        told.append(answers)
+        figure = words[words.index("--svg") + 1].removeprefix("docs/").removesuffix(".svg")
+        text = page.read_text(encoding="utf-8")
+        assert all(f"({figure}-{algorithm}.svg)" in text for algorithm in answers)
+    congested, dead = told
+    assert {name: each["ims"] for name, each in congested.items()} == {
+        "snr": 8,
+        "dnr": 8,
+        "bid": 8,
+        "tnr": 4,
+    }
+    waiting = {name for name, each in congested.items() if _waits(each)}
+    assert waiting == {"snr", "bid"}
+    lost = {
+        name: [each["name"] for each in answer["subscribers"] if each["lost"]]
+        for name, answer in dead.items()
+    }
+    assert lost == {"snr": ["S3"], "tnr": []}
+
+
+def _waits(answer: dict[str, Any]) -> bool:
+    return any(hop["overloaded"] for hop in answer["hops"])
 
 
 def run_all(commands: list[list[str]], folder: Path, limit_s: float) -> None:

@@ -27,6 +27,11 @@ from octopis.scenario.costs import Profile, parse_profile, profile_named
 from octopis.scenario.document import QueueOptions
 from octopis.scenario.plan import PLAN_NUMBERS, plan_from
 
+WHAT_ALGORITHMS_ARE = (
+    "snr: along shortest trees; dnr: and around overloaded links between clusters; bid: the "
+    "paper's baseline; tnr: ours, matches once, fewer messages, around overload and faults."
+)
+
 CostProfile = Annotated[
     str,
     typer.Option(
@@ -61,7 +66,8 @@ ConfigOption = Annotated[
     Path | None, typer.Option(help="An overlay's TOML file; `octopis overlay config` writes one.")
 ]
 AlgorithmOption = Annotated[
-    Algorithm | None, typer.Option(help="Route by this one, whatever the file says.")
+    Algorithm | None,
+    typer.Option(help=f"Route by this one, whatever the file says. {WHAT_ALGORITHMS_ARE}"),
 ]
 StateOption = Annotated[
     Path | None,
@@ -92,7 +98,9 @@ def _how_it_is_run(  # noqa: PLR0913 - each is an option of the command
     topology: Annotated[
         str, typer.Option(help="A name from `octopis topology list`, or a TOML file.")
     ] = "figure-3",
-    algorithm: Annotated[Algorithm, typer.Option(help="How brokers route.")] = Algorithm.SNR,
+    algorithm: Annotated[
+        Algorithm, typer.Option(help=f"How brokers route. {WHAT_ALGORITHMS_ARE}")
+    ] = Algorithm.SNR,
     profile: CostProfile = "paper",
     congestion_threshold: Annotated[
         float, typer.Option(help=f"{described(RoutingOptions, 'congestion_threshold')}.")

@@ -4,6 +4,8 @@ overlay = "figure-7"               # a name from `octopis topology list`, or a T
 publish = "b,2"                    # the publisher's broker
 notification = { price = 12 }
 overloaded = ["b,2:b,0"]           # links in one direction, from:to
+dead = ["a,1"]                     # brokers that are gone
+cut = ["b,1:c,1"]                  # links that are gone, in both directions
 
 [subscribers]
 S1 = "c,0: price > 10"             # broker: filter
@@ -39,6 +41,8 @@ class _Document(Struct, frozen=True):
     notification: dict[str, Value] = {}
     subscribers: dict[str, str] = {}
     overloaded: list[str] = []
+    dead: list[str] = []
+    cut: list[str] = []
     queues: dict[str, int] = {}
 
 
@@ -50,6 +54,8 @@ def from_words(  # noqa: PLR0913 - the parts of one question
     subscribers: Iterable[str],
     overloaded: Iterable[str],
     queues: Iterable[str],
+    dead: Iterable[str],
+    cut: Iterable[str],
 ) -> Question:
     """Return the question that the words of the command line ask."""
     scot = topology.scot
@@ -61,6 +67,8 @@ def from_words(  # noqa: PLR0913 - the parts of one question
         tuple(_subscriber(scot, text) for text in subscribers),
         frozenset(_link(scot, text) for text in overloaded),
         lengths,
+        frozenset(scot.broker(text) for text in dead),
+        frozenset(_link(scot, text) for text in cut),
     )
 
 
@@ -76,6 +84,8 @@ def from_file(path: Path) -> tuple[NamedTopology, Question]:
             subscribers=(f"{name}={text}" for name, text in document.subscribers.items()),
             overloaded=document.overloaded,
             queues=(f"{link}={length}" for link, length in document.queues.items()),
+            dead=document.dead,
+            cut=document.cut,
         )
     except InvalidInput as failure:
         raise InvalidConfiguration(f"{path}: {failure}") from failure

@@ -10,17 +10,19 @@ from rich.tree import Tree
 
 from octopis.cli import output
 from octopis.cli.notifications import parse_attributes
+from octopis.cli.options import WHAT_ALGORITHMS_ARE
 from octopis.cli.pictures import check_picture_paths, write_figure
 from octopis.cli.question import from_file, from_words
 from octopis.cli.topology import load
 from octopis.core.filters.print_sql import print_value
+from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm
 from octopis.core.routing.dnr import CASES, Case
 from octopis.core.topology import NamedTopology
 from octopis.errors import InvalidConfiguration
 from octopis.explain.cases import COLUMNS, rows
 from octopis.explain.explainer import explain
-from octopis.explain.explanation import Hop, RouteExplanation, as_document
+from octopis.explain.explanation import Hop, Loss, RouteExplanation, as_document
 from octopis.explain.pictures import draw_cases, draw_explanation
 from octopis.explain.question import Question
 
@@ -55,6 +57,13 @@ SubscriberOption = Annotated[
 OverloadedOption = Annotated[
     list[str] | None, typer.Option(metavar="FROM:TO", help="An overloaded link, in this direction.")
 ]
+DeadOption = Annotated[
+    list[str] | None, typer.Option(metavar="BROKER", help="A dead broker; its neighbours know.")
+]
+CutOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="ONE:OTHER", help="A link that is cut, in both directions."),
+]
 QueueOption = Annotated[
     list[str] | None,
     typer.Option(metavar="FROM:TO=MESSAGES", help="How many messages wait for a link."),
@@ -63,7 +72,8 @@ FileOption = Annotated[
     Path | None, typer.Option(help="Read the whole question from this TOML file instead.")
 ]
 AlgorithmOption = Annotated[
-    list[Algorithm] | None, typer.Option(help="One of the algorithms alone; all by default.")
+    list[Algorithm] | None,
+    typer.Option(help=f"One of the algorithms alone; all by default. {WHAT_ALGORITHMS_ARE}"),
 ]
 
 
@@ -75,6 +85,8 @@ def explain_route(  # noqa: PLR0913, PLR0917 - each is an option of the command
     subscriber: SubscriberOption = None,
     overloaded: OverloadedOption = None,
     queue: QueueOption = None,
+    dead: DeadOption = None,
+    cut: CutOption = None,
     file: FileOption = None,
     algorithm: AlgorithmOption = None,
     picture: PictureOption = None,
@@ -88,6 +100,8 @@ def explain_route(  # noqa: PLR0913, PLR0917 - each is an option of the command
       octopis route explain figure-7 price=12 --publish b,2
       --subscriber "S1=c,0: price > 10" --subscriber S2=c,1 --subscriber S3=a,2
       --subscriber S4=c,2 --overloaded b,2:b,0
+
+    With --dead b,0 or --cut b,2:b,0 the link is not slow but gone: see who goes around it.
     """
     algorithms = list(dict.fromkeys(algorithm or Algorithm))
     paths = [_named(path, each, algorithms) for each in algorithms for path in picture or ()]
@@ -101,9 +115,12 @@ def explain_route(  # noqa: PLR0913, PLR0917 - each is an option of the command
             subscribers=subscriber or (),
             overloaded=overloaded or (),
             queues=queue or (),
+            dead=dead or (),
+            cut=cut or (),
         )
     else:
-        if name or attributes or publish or subscriber or overloaded or queue:
+        asked = (name, attributes, publish, subscriber, overloaded, queue, dead, cut)
+        if any(asked):
             raise InvalidConfiguration(f"the whole question stands in {file}: give no part of it")
         topology, question = from_file(file)
     _answer(topology, question, algorithms, picture, as_json)
@@ -190,10 +207,14 @@ def _print_paths(explanation: RouteExplanation) -> None:
     shown = ", ".join(f"{name} = {print_value(value)}" for name, value in attributes)
     published = escape(f"{question.publisher} publishes {shown or 'a notification'}")
     root = Tree(published + _reached(explanation.reached_at_host))
-    branches: list[Tree] = []
-    for hop in explanation.hops:
-        before = root if hop.after is None else branches[hop.after]
-        branches.append(before.add(_line(explanation, hop)))
+    branches: dict[int | None, Tree] = {None: root}
+    for number, hop in enumerate(explanation.hops):
+        branches[number] = branches[hop.after].add(_line(explanation, hop))
+    for loss in explanation.losses:
+        branches[loss.after].add(_lost_line(explanation, loss))
+    for after, _, targets in explanation.unreachable:
+        named = ", ".join(f"{each}{' (dead)' * (each in question.dead)}" for each in targets)
+        branches[after].add(f"[red]no way leads on to {escape(named)}: lost[/red]")
     output.console().print(
         f"[bold]{explanation.algorithm.value.upper()}[/bold]: {_sum(explanation)}"
     )
@@ -206,11 +227,14 @@ def _print_totals(explanations: Sequence[RouteExplanation]) -> None:
     columns = ["", *(each.algorithm.value.upper() for each in explanations)]
     lines = [
         ["IMs", *(str(each.ims) for each in explanations)],
-        ["cases", *(_cases(each) or "-" for each in explanations)],
+        ["cases", *(_decisions(each) or "-" for each in explanations)],
     ]
     paths = [each.paths for each in explanations]
-    for name, broker, _ in explanations[0].question.subscribers:
-        lengths = [str(len(found[name])) if name in found else "no match" for found in paths]
+    question = explanations[0].question
+    interested = {each.name for each in question.interested}
+    for name, broker, _ in question.subscribers:
+        none = "lost" if name in interested else "no match"
+        lengths = [str(len(found[name])) if name in found else none for found in paths]
         lines.append([f"brokers on the path to {name} at {broker}", *lengths])
     output.print_table("Totals", columns, lines)
 
@@ -219,11 +243,31 @@ def _line(explanation: RouteExplanation, hop: Hop) -> str:
     line = f"{hop.kind.value} to [bold]{escape(str(hop.target))}[/bold]"
     if hop.overloaded:
         line += " [yellow](overloaded)[/yellow]"
-    if hop.cbv_p:
-        line += f" [red]CBV_p {explanation.bits(hop)}[/red]"
-    if hop.bids:
-        line += f" [red]BIDs {escape(' '.join(bid.short for bid in hop.bids))}[/red]"
+    line += _carried(explanation, hop)
+    if hop.tried:
+        clusters = (f"{each} (down)" if each in hop.tried_down else f"{each}" for each in hop.tried)
+        line += f" [red]tried {' '.join(clusters)}[/red]"
     return f"{line} [dim]- {escape(hop.reason.in_words)}[/dim]{_reached(hop.reached)}"
+
+
+def _lost_line(explanation: RouteExplanation, loss: Loss) -> str:
+    line = f"{loss.kind.value} to [bold]{escape(str(loss.target))}[/bold]"
+    line += _carried(explanation, loss)
+    is_dead = loss.target in explanation.question.dead
+    return f"{line} [red]- {'a dead broker' if is_dead else 'the link is cut'}: lost[/red]"
+
+
+def _carried(explanation: RouteExplanation, copy: Hop | Loss) -> str:
+    if copy.cbv_p:
+        return f" [red]CBV_p {explanation.bits(copy)}[/red]"
+    if copy.targets:
+        word = "targets" if explanation.algorithm is Algorithm.TNR else "BIDs"
+        return f" [red]{word} {escape(_shown(copy.targets))}[/red]"
+    return ""
+
+
+def _shown(brokers: Sequence[BrokerId]) -> str:
+    return " ".join(each.short for each in brokers)
 
 
 def _reached(names: Sequence[str]) -> str:
@@ -231,10 +275,11 @@ def _reached(names: Sequence[str]) -> str:
 
 
 def _sum(explanation: RouteExplanation) -> str:
-    cases = f", {_cases(explanation)}" if explanation.cases else ""
+    decisions = f", {_decisions(explanation)}" if explanation.cases else ""
     reached = f"{len(explanation.paths)} of {len(explanation.question.subscribers)} subscribers"
-    return f"{explanation.ims} IMs{cases}, {reached} reached"
+    lost = f", [red]lost: {escape(', '.join(explanation.lost))}[/red]" if explanation.lost else ""
+    return f"{explanation.ims} IMs{decisions}, {reached} reached{lost}"
 
 
-def _cases(explanation: RouteExplanation) -> str:
-    return ", ".join(f"case {name} x{count}" for name, count in explanation.cases.items())
+def _decisions(explanation: RouteExplanation) -> str:
+    return ", ".join(f"{words} x{count}" for words, count in explanation.decisions.items())

@@ -80,7 +80,10 @@ def run_scenario(  # noqa: PLR0913, PLR0917 - each is an option of the command
         Level, typer.Option(help="How much is written down; counts are exact at every level.")
     ] = Level.DELIVERIES,
     algorithm: Annotated[
-        Algorithm | None, typer.Option(help="Route by this one, whatever the scenario says.")
+        Algorithm | None,
+        typer.Option(
+            help="Route by this one, whatever the scenario says. " + options.WHAT_ALGORITHMS_ARE
+        ),
     ] = None,
     real_brokers: Annotated[
         bool,

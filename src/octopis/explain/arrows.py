@@ -1,12 +1,13 @@
 """Arrows along links, and their labels: how copies and overloaded links are drawn.
 
-Nothing is told by colour alone: copies on iCOLs are dashed, copies that carry CBV_p are thicker
-and have its bits beside them. All lengths are in inches, as in the layout.
+Nothing is told by colour alone: copies on iCOLs are dashed; copies that carry CBV_p, or that go
+around, are thicker and have its bits, or their targets, beside them; the line of a copy that is
+lost ends in a cross. All lengths are in inches, as in the layout.
 """
 
 from collections.abc import Callable
 from math import hypot
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -16,6 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import ArrowStyle, FancyArrowPatch, PathPatch
 from matplotlib.path import Path
 from matplotlib.transforms import Affine2D
+from numpy.typing import NDArray
 
 from octopis.core.model import BrokerId
 from octopis.core.topology import SCOT, LinkKind
@@ -23,6 +25,9 @@ from octopis.explain.layout import PictureLayout, Point
 from octopis.explain.overlay_picture import Z_BAND, Z_BROKER, Z_LINK, Z_PATH, curve_path
 
 PLAIN, CARRYING, OVERLOADED = "#111111", "#c00d2e", "#aab2bb"
+CROSS = "#8f0d24"
+CARRIES_CBV_P = "a copy that carries CBV_p, with its bits"
+GOES_AROUND = "a copy that goes around"
 
 _Dashes = str | tuple[float, tuple[float, float]]
 _DASHES: dict[LinkKind, _Dashes] = {LinkKind.ACOL: "-", LinkKind.ICOL: (0.0, (3.2, 1.5))}
@@ -45,6 +50,9 @@ _POINTS = 72
 _CLEARANCE = 0.02
 _PRECISION = 0.001
 _LABEL_DISTANCE = 0.15
+_LOST_AT = 0.28
+"""Where a lost copy ends, as a part of its link: clear of the gap of a cut one."""
+_LOST_CROSS = 0.075
 
 
 def straight_path(start: Point, end: Point) -> Path:
@@ -78,8 +86,37 @@ def paint_copy(axes: Axes, path: Path, kind: LinkKind, *, carrying: bool) -> Non
     _paint_arrow(axes, path, colour, Z_PATH, _DASHES[kind])
 
 
-def paint_label(axes: Axes, path: Path, label: str, row_height: float) -> None:
-    """Write what a copy carries beside its arrow: the bits of CBV_p, or BIDs."""
+def paint_lost(axes: Axes, path: Path, kind: LinkKind) -> None:
+    """Paint a copy that is for a link that is down: it comes to nothing on the way."""
+    points = points_along(path)
+    taken = Path(points[: round(_LOST_AT * len(points))])
+    style = {"edgecolor": PLAIN, "lw": _MEASURES[PLAIN].width, "linestyle": _DASHES[kind]}
+    axes.add_patch(PathPatch(taken, fill=False, zorder=Z_PATH, **style))
+    x, y = np.asarray(taken.vertices)[-1]
+    paint_cross(axes, (x, y), (_LOST_CROSS, _LOST_CROSS), Z_PATH)
+
+
+def paint_cross(axes: Axes, middle: Point, reach: tuple[float, float], zorder: float) -> None:
+    """Paint a cross, which reaches so far to the sides, and up and down."""
+    (x, y), (across, along) = middle, reach
+    for slope in (along, -along):
+        ends = [x - across, x + across], [y - slope, y + slope]
+        axes.plot(*ends, color="white", lw=4.4, solid_capstyle="round", zorder=zorder)
+        axes.plot(*ends, color=CROSS, lw=2.4, solid_capstyle="round", zorder=zorder)
+
+
+def points_along(path: Path) -> NDArray[np.float64]:
+    """Return points along a path from its start to its end, all equally far from each other."""
+    line = _sampled(path)
+    lengths = np.concatenate(([0.0], np.hypot(*np.diff(line, axis=0).T).cumsum()))
+    places = np.linspace(0, lengths[-1], 201)
+    return np.column_stack([np.interp(places, lengths, line[:, axis]) for axis in (0, 1)])
+
+
+def paint_label(
+    axes: Axes, path: Path, label: str, row_height: float, *, carrying: bool = True
+) -> None:
+    """Write what a copy carries beside its arrow: the bits of CBV_p, BIDs or targets."""
     if not label:
         return
     (x, y), across, along = label_place(path, row_height)
@@ -91,25 +128,35 @@ def paint_label(axes: Axes, path: Path, label: str, row_height: float) -> None:
         va=along,
         fontsize=10,
         fontweight="bold",
-        color=CARRYING if set(label) <= {"0", "1"} else PLAIN,
+        color=CARRYING if carrying else PLAIN,
         zorder=Z_BROKER,
         parse_math=False,
         bbox={"boxstyle": "square,pad=0.05", "fc": "white", "ec": "none", "alpha": 0.6},
     )
 
 
-def arrow_handles(*, carrying: bool, overloaded: bool, bids: bool = False) -> list[Artist]:
-    """Return the entries of a legend for copies and overloaded links."""
-    copy = "a copy with BIDs" if bids else "a copy"
+def arrow_handles(
+    *, overloaded: bool, carried: str = "", special: str = "", lost: bool = False
+) -> list[Artist]:
+    """Return the entries of a legend for copies and overloaded links.
+
+    `carried` says what stands beside copies, `special` what the thicker ones are.
+    """
+    copy = f"a copy with {carried}" if carried else "a copy"
     entries = [(f"{copy} on an {kind.value}", PLAIN, _DASHES[kind]) for kind in LinkKind]
-    if carrying:
-        entries.append(("a copy that carries CBV_p, with its bits", CARRYING, "-"))
+    if special:
+        entries.append((special, CARRYING, "-"))
     if overloaded:
         entries.append(("overloaded in this direction", OVERLOADED, "-"))
-    return [
+    handles: list[Artist] = [
         Line2D([], [], color=colour, lw=_MEASURES[colour].width, ls=dashes, label=label)
         for label, colour, dashes in entries
     ]
+    if lost:
+        cross: dict[str, Any] = {"marker": "x", "ms": 8, "mew": 2.4, "mec": CROSS, "markevery": [1]}
+        look = {"color": PLAIN, "lw": _MEASURES[PLAIN].width, **cross}
+        handles.append(Line2D([0, 1], [0, 0], label="a copy that is lost", **look))
+    return handles
 
 
 def label_place(path: Path, row_height: float) -> tuple[Point, str, str]:
@@ -118,9 +165,7 @@ def label_place(path: Path, row_height: float) -> tuple[Point, str, str]:
     Above an arrow that runs along a row. Beside one that runs along a column, between two rows
     and so clear of what stands there: to its right, unless it bows to the left.
     """
-    steps = np.linspace(0, 1, 100)
-    # Each piece comes with its code, which Matplotlib's types forget.
-    line = np.concatenate([piece[0](steps) for piece in path.iter_bezier()])  # type: ignore[index]
+    line = _sampled(path)
     (x, y), (end_x, end_y) = line[0], line[-1]
     if abs(end_x - x) > abs(end_y - y):
         middle, top = (x + end_x) / 2, line[:, 1].max()
@@ -151,6 +196,12 @@ def _paint_arrow(axes: Axes, path: Path, colour: str, zorder: float, dashes: _Da
             path=path, arrowstyle=head, mutation_scale=1, facecolor=colour, lw=0, zorder=zorder
         )
     )
+
+
+def _sampled(path: Path) -> NDArray[np.float64]:
+    steps = np.linspace(0, 1, 100)
+    # Each piece comes with its code, which Matplotlib's types forget.
+    return np.concatenate([piece[0](steps) for piece in path.iter_bezier()])  # type: ignore[index]
 
 
 def _split(path: Path, inside: Callable[[Point], bool]) -> tuple[Path, Path]:

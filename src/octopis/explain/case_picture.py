@@ -14,6 +14,7 @@ from matplotlib.patches import Ellipse, Rectangle
 from octopis.core.routing.algorithms import Algorithm
 from octopis.core.routing.dnr import CASES
 from octopis.explain.arrows import (
+    CARRIES_CBV_P,
     arrow_handles,
     paint_copy,
     paint_label,
@@ -60,7 +61,7 @@ def paint_cases() -> Figure:
         _paint_words(axes, words, top - _ROW_HEIGHT / 2)
         _paint_sketch(axes, explain(question_for(case), Algorithm.DNR), top - _ROW_HEIGHT / 2)
     axes.legend(
-        handles=arrow_handles(carrying=True, overloaded=True),
+        handles=arrow_handles(overloaded=True, special=CARRIES_CBV_P),
         loc="center",
         bbox_to_anchor=(_WIDTH / 2, -height + _MARGIN_BOTTOM / 2),
         bbox_transform=axes.transData,
@@ -92,7 +93,7 @@ def _paint_sketch(axes: Axes, explanation: RouteExplanation, y: float) -> None:
         BELOW: straight_path((x, y - gap), (x, y - _ICOL_LENGTH)),
         BESIDE: straight_path((x + gap, y), (x + _ACOL_LENGTH, y)),
     }
-    for _, target in explanation.question.overloaded:
+    for _, target in sorted(explanation.question.overloaded):
         paint_overloaded(axes, paths[target])
     for hop in explanation.hops:
         if hop.after is None:

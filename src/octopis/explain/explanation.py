@@ -1,4 +1,4 @@
-"""The path tree of one notification: every copy, over which link, and why."""
+"""The path tree of one notification: every copy, over which link and why; and what was lost."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,12 +10,25 @@ from octopis.core.routing.messages import Reason
 from octopis.core.topology import LinkKind
 from octopis.explain.question import Question
 
+ALONG_THE_TREE = "along the tree"
+
+_BRIEFLY = {
+    Reason.TARGET: ALONG_THE_TREE,
+    Reason.LATE: "crossed late",
+    Reason.EARLY: "crossed early",
+    Reason.AROUND_OVERLOAD: "around overload",
+    Reason.AROUND_FAULT: "around a fault",
+    Reason.WAITS: "waits",
+}
+
 
 class Hop(NamedTuple):
     """A copy that went over a link, and the subscribers that it reached at the other end.
 
     `after` is the position of the hop that brought the notification to `source`; None at the
-    publisher's host.
+    publisher's host. `targets` are the brokers that it is still for (BID, TNR), `tried` the
+    clusters from which it was sent around in this region, and `tried_down` those of them where its
+    way was down (TNR).
     """
 
     after: int | None
@@ -24,9 +37,30 @@ class Hop(NamedTuple):
     kind: LinkKind
     reason: Reason
     cbv_p: ClusterBitVector
-    bids: tuple[BrokerId, ...]
+    targets: tuple[BrokerId, ...]
+    tried: tuple[int, ...]
+    tried_down: tuple[int, ...]
     overloaded: bool
     reached: tuple[str, ...]
+
+
+class Loss(NamedTuple):
+    """A copy that was for a link that is down; `after` is as in a hop."""
+
+    after: int | None
+    source: BrokerId
+    target: BrokerId
+    kind: LinkKind
+    cbv_p: ClusterBitVector
+    targets: tuple[BrokerId, ...]
+
+
+class Unreachable(NamedTuple):
+    """Targets to which no way led on from a broker (TNR); `after` is as in a hop."""
+
+    after: int | None
+    broker: BrokerId
+    targets: tuple[BrokerId, ...]
 
 
 @dataclass(frozen=True)
@@ -38,15 +72,17 @@ class RouteExplanation:
     hops: tuple[Hop, ...]
     reached_at_host: tuple[str, ...]
     cases: Mapping[str, int]
-    """How often each case of dynamic routing came up."""
+    """How often each case of dynamic routing came up, or copies of target routing by reason."""
+    losses: tuple[Loss, ...] = ()
+    unreachable: tuple[Unreachable, ...] = ()
 
     @property
     def ims(self) -> int:
         """The inter-broker messages of the notification."""
         return len(self.hops)
 
-    def bits(self, hop: Hop) -> str:
-        """The hop's CBV_p as the paper writes it, or "" where it carries none."""
+    def bits(self, hop: Hop | Loss) -> str:
+        """The CBV_p of a copy as the paper writes it, or "" where it carries none."""
         return hop.cbv_p.bits(len(self.question.scot.clusters)) if hop.cbv_p else ""
 
     @property
@@ -59,6 +95,20 @@ class RouteExplanation:
         names = (name for name, _, _ in self.question.subscribers)
         return {name: found[name] for name in names if name in found}
 
+    @property
+    def lost(self) -> list[str]:
+        """The subscribers that should have got the notification, and did not."""
+        paths = self.paths
+        return [each.name for each in self.question.interested if each.name not in paths]
+
+    @property
+    def decisions(self) -> dict[str, int]:
+        """How often each case, or each reason of target routing, came up, in a word or two."""
+        if self.algorithm is not Algorithm.TNR:
+            return {f"case {name}": count for name, count in self.cases.items()}
+        found = {Reason(name): count for name, count in self.cases.items()}
+        return {brief: found[each] for each, brief in _BRIEFLY.items() if each in found}
+
     def _path(self, last: Hop) -> tuple[BrokerId, ...]:
         path, hop = [last.target], last
         while hop.after is not None:
@@ -68,8 +118,11 @@ class RouteExplanation:
 
 
 def as_document(explanation: RouteExplanation) -> dict[str, Any]:
-    """Return the explanation as plain values, for JSON; hops are numbered from 1, 0 is the host."""
-    question, paths = explanation.question, explanation.paths
+    """Return the explanation as plain values, for JSON.
+
+    Hops are numbered from 1; 0 is the host.
+    """
+    question, paths, lost = explanation.question, explanation.paths, explanation.lost
     return {
         "algorithm": explanation.algorithm.value,
         "publisher": question.publisher.short,
@@ -80,18 +133,39 @@ def as_document(explanation: RouteExplanation) -> dict[str, Any]:
         "hops": [
             {
                 "hop": number,
-                "after": 0 if hop.after is None else hop.after + 1,
+                "after": _number(hop.after),
                 "source": hop.source.short,
                 "target": hop.target.short,
                 "kind": hop.kind.value,
                 "reason": hop.reason.value,
                 "in_words": hop.reason.in_words,
                 "cbv_p": explanation.bits(hop) or None,
-                "bids": [bid.short for bid in hop.bids],
+                **_carried(explanation, hop.targets),
+                "tried": list(hop.tried),
+                "tried_down": list(hop.tried_down),
                 "overloaded": hop.overloaded,
                 "reached": list(hop.reached),
             }
             for number, hop in enumerate(explanation.hops, 1)
+        ],
+        "lost": [
+            {
+                "after": _number(loss.after),
+                "source": loss.source.short,
+                "target": loss.target.short,
+                "kind": loss.kind.value,
+                "cbv_p": explanation.bits(loss) or None,
+                **_carried(explanation, loss.targets),
+            }
+            for loss in explanation.losses
+        ],
+        "unreachable": [
+            {
+                "after": _number(after),
+                "broker": broker.short,
+                "targets": [each.short for each in targets],
+            }
+            for after, broker, targets in explanation.unreachable
         ],
         "subscribers": [
             {
@@ -99,8 +173,20 @@ def as_document(explanation: RouteExplanation) -> dict[str, Any]:
                 "broker": broker.short,
                 "filter": str(filter_),
                 "reached": name in paths,
+                "lost": name in lost,
                 "path": [each.short for each in paths.get(name, ())],
             }
             for name, broker, filter_ in question.subscribers
         ],
     }
+
+
+def _number(after: int | None) -> int:
+    return 0 if after is None else after + 1
+
+
+def _carried(explanation: RouteExplanation, targets: tuple[BrokerId, ...]) -> dict[str, list[str]]:
+    """Return what a copy carries under the name that its algorithm has for it."""
+    shown = [each.short for each in targets]
+    is_ours = explanation.algorithm is Algorithm.TNR
+    return {"bids": [] if is_ours else shown, "targets": shown if is_ours else []}

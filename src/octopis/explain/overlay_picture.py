@@ -5,7 +5,7 @@ by colour alone: kinds of links differ in dashes, and kinds of brokers in shape.
 """
 
 import string
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Ellipse, Patch, PathPatch, Rectangle
 from matplotlib.path import Path
 
+from octopis.core.model import BrokerId
 from octopis.core.topology.scot import SCOT, LinkKind
 from octopis.explain.layout import Curve, PictureLayout, shown_label, shown_region
 
@@ -26,6 +27,8 @@ _LINK_DASHES = {LinkKind.ACOL: "-", LinkKind.ICOL: (0.0, (4.0, 2.0))}
 _REGION_LINE = "#b9c4cf"
 
 _WIDTH_MIN = 9.0
+_TITLE_SIZE, _TITLE_LETTER = 15, 0.15
+"""In points, and the width of a letter of it in inches: a longer title is written smaller."""
 _MARGIN_LEFT, _MARGIN_RIGHT = 0.7, 0.3
 _MARGIN_TOP, _MARGIN_BOTTOM = 1.05, 0.65
 _MARGIN_TIES = 0.45
@@ -37,11 +40,15 @@ Z_BAND, Z_LINK, Z_PATH, Z_BROKER = 0, 1, 2, 3
 
 @dataclass(frozen=True)
 class Canvas:
-    """A picture to draw on: the coordinates of `axes` are those of `layout`, in inches."""
+    """A picture to draw on: the coordinates of `axes` are those of `layout`, in inches.
+
+    `links` are the lines of the links, by the two brokers that they join.
+    """
 
     figure: Figure
     axes: Axes
     layout: PictureLayout
+    links: dict[frozenset[BrokerId], PathPatch] = field(default_factory=dict)
 
 
 def paint(scot: SCOT, layout: PictureLayout, title: str) -> Canvas:
@@ -94,24 +101,23 @@ def _paint_links(canvas: Canvas, scot: SCOT) -> None:
     for source, target, kind in (*scot.icols, *scot.acols):
         pieces = [curve_path(curve) for curve in canvas.layout.pieces(source, target)]
         path = pieces[0] if len(pieces) == 1 else Path.make_compound_path(*pieces)
-        canvas.axes.add_patch(
-            PathPatch(
-                path,
-                fill=False,
-                edgecolor=_LINK_COLOURS[kind],
-                linewidth=_LINK_WIDTHS[kind],
-                linestyle=_LINK_DASHES[kind],
-                zorder=Z_LINK,
-            )
+        link = PathPatch(
+            path,
+            fill=False,
+            edgecolor=_LINK_COLOURS[kind],
+            linewidth=_LINK_WIDTHS[kind],
+            linestyle=_LINK_DASHES[kind],
+            zorder=Z_LINK,
         )
+        canvas.links[frozenset((source, target))] = link
+        canvas.axes.add_patch(link)
 
 
 def _paint_brokers(canvas: Canvas, scot: SCOT) -> None:
     layout = canvas.layout
     for broker, (x, y) in layout.positions.items():
         inner = scot.is_inner(broker)
-        shape = _inner_shape(layout, x, y) if inner else _edge_shape(layout, x, y)
-        canvas.axes.add_patch(shape)
+        canvas.axes.add_patch(broker_shape(layout, x, y, is_inner=inner))
         canvas.axes.text(
             x,
             y,
@@ -125,13 +131,11 @@ def _paint_brokers(canvas: Canvas, scot: SCOT) -> None:
         )
 
 
-def _inner_shape(layout: PictureLayout, x: float, y: float) -> Patch:
-    size = (layout.broker_width, layout.broker_height)
-    return Ellipse((x, y), *size, facecolor=INNER_FILL, edgecolor=INK, zorder=Z_BROKER)
-
-
-def _edge_shape(layout: PictureLayout, x: float, y: float) -> Patch:
+def broker_shape(layout: PictureLayout, x: float, y: float, *, is_inner: bool) -> Patch:
+    """Return the shape of a broker: an ellipse, or a box for edge brokers."""
     width, height = layout.broker_width, layout.broker_height
+    if is_inner:
+        return Ellipse((x, y), width, height, facecolor=INNER_FILL, edgecolor=INK, zorder=Z_BROKER)
     corner = (x - width / 2, y - height / 2)
     return Rectangle(corner, width, height, facecolor=_EDGE_FILL, edgecolor=INK, zorder=Z_BROKER)
 
@@ -185,13 +189,14 @@ def _with_index(letter: str, index: str) -> str:
 
 def _paint_heading(canvas: Canvas, title: str) -> None:
     axes = canvas.axes
-    middle, top = sum(axes.get_xlim()) / 2, axes.get_ylim()[1]
+    (left, right), top = axes.get_xlim(), axes.get_ylim()[1]
+    middle = (left + right) / 2
     axes.text(
         middle,
         top - 0.42,
         title,
         ha="center",
-        fontsize=15,
+        fontsize=_TITLE_SIZE * min(1.0, (right - left) / (_TITLE_LETTER * len(title))),
         fontweight="bold",
         color=INK,
         parse_math=False,

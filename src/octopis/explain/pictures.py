@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from octopis.core.topology import SCOT
 from octopis.errors import MissingExtra
-from octopis.explain.explanation import RouteExplanation
+from octopis.explain.explanation import ALONG_THE_TREE, RouteExplanation
 from octopis.explain.layout import lay_out
 
 if TYPE_CHECKING:
@@ -69,8 +69,11 @@ def _need_matplotlib() -> None:
 
 
 def _title(explanation: RouteExplanation, overlay: str) -> str:
-    cases = "".join(
-        f", case {name}" + (f" x{count}" if count > 1 else "")
-        for name, count in explanation.cases.items()
+    decisions = "".join(
+        f", {words}" + (f" x{count}" if count > 1 else "")
+        for words, count in explanation.decisions.items()
+        if words != ALONG_THE_TREE  # what is left of all copies
     )
-    return f"{overlay}, {explanation.algorithm.value.upper()}: {explanation.ims} IMs{cases}"
+    lost = f", {len(explanation.lost)} lost" if explanation.lost else ""
+    algorithm = explanation.algorithm.value.upper()
+    return f"{overlay}, {algorithm}: {explanation.ims} IMs{decisions}{lost}"

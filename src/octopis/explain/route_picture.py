@@ -1,7 +1,7 @@
 """The way of a notification, on the picture of its overlay.
 
-Arrows show its copies and the overloaded links, boxes beside the brokers the publisher and the
-subscribers; a second legend says what they mean.
+Arrows show its copies and the overloaded links, boxes beside the brokers the publisher, the
+subscribers and what could not go on; a second legend says what they mean.
 """
 
 from collections import Counter, defaultdict
@@ -12,19 +12,26 @@ from matplotlib.artist import Artist
 from matplotlib.patches import Patch, PathPatch
 
 from octopis.core.model import BrokerId
+from octopis.core.routing.algorithms import Algorithm
+from octopis.core.routing.messages import Reason
 from octopis.explain.arrows import (
+    CARRIES_CBV_P,
+    CROSS,
+    GOES_AROUND,
     arrow_handles,
     link_path,
     paint_copy,
     paint_label,
+    paint_lost,
     paint_overloaded,
 )
 from octopis.explain.explanation import Hop, RouteExplanation
+from octopis.explain.fault_picture import fault_handles, paint_faults
 from octopis.explain.overlay_picture import INK, Z_BROKER, Z_PATH, Canvas
 
 _LINKS_ALPHA = 0.4
 _PARALLEL = 0.09
-_BIDS_LENGTH_MAX = 9
+_TARGETS_LENGTH_MAX = 9
 _LEGEND_COLUMNS = 3
 _LEGEND_LINE = 0.22
 _SHOWN_MAX = 3
@@ -37,12 +44,17 @@ class _BoxStyle(NamedTuple):
     label: str
     fill: str
     ink: str
-    frame: Literal["-", ":"]
+    frame: Literal["-", ":", "--"]
 
 
 _PUBLISHER = _BoxStyle("P: the publisher", INK, "white", "-")
 _REACHED = _BoxStyle("a subscriber, reached", "#fff3c4", INK, "-")
 _NOT_REACHED = _BoxStyle("a subscriber, not matching", "white", INK, ":")
+
+_LOST = _BoxStyle("a subscriber, lost", "#d9dde2", INK, "--")
+_STRANDED = _BoxStyle("targets that no way leads on to", "#f6dade", CROSS, "-")
+
+_AROUND = (Reason.AROUND_OVERLOAD, Reason.AROUND_FAULT)
 
 _Box = tuple[str, _BoxStyle]
 
@@ -55,34 +67,58 @@ def paint_route(canvas: Canvas, explanation: RouteExplanation) -> None:
     scot, layout = explanation.question.scot, canvas.layout
     for source, target in sorted(explanation.question.overloaded):
         paint_overloaded(canvas.axes, link_path(scot, layout, source, target))
+    paint_faults(canvas, explanation.question)
     used: Counter[frozenset[BrokerId]] = Counter()
     for hop in explanation.hops:
         link = frozenset((hop.source, hop.target))
         path = link_path(scot, layout, hop.source, hop.target, _PARALLEL * used[link])
         used[link] += 1
-        paint_copy(canvas.axes, path, hop.kind, carrying=bool(hop.cbv_p))
-        paint_label(canvas.axes, path, _label(explanation, hop), layout.row_height)
+        special = is_special(hop)
+        paint_copy(canvas.axes, path, hop.kind, carrying=special)
+        label = _label(explanation, hop)
+        paint_label(canvas.axes, path, label, layout.row_height, carrying=special)
+    for loss in explanation.losses:
+        path = link_path(scot, layout, loss.source, loss.target)
+        paint_lost(canvas.axes, path, loss.kind)
     paint_clients(canvas, explanation)
     _paint_legend(canvas, explanation)
+
+
+def is_special(hop: Hop) -> bool:
+    """Tell whether a copy stands out: it carries CBV_p, or goes around."""
+    return bool(hop.cbv_p) or hop.reason in _AROUND
 
 
 def _label(explanation: RouteExplanation, hop: Hop) -> str:
     if hop.cbv_p:
         return explanation.bits(hop)
-    shown = " ".join(bid.short for bid in hop.bids)
-    return shown if len(shown) <= _BIDS_LENGTH_MAX else f"{len(hop.bids)} BIDs"
+    shown = " ".join(each.short for each in hop.targets)
+    if len(shown) > _TARGETS_LENGTH_MAX:
+        shown = f"{len(hop.targets)} {_carried(explanation)}"
+    tried = " ".join(str(each) for each in hop.tried)
+    return f"{shown}\ntried {tried}" if tried else shown
+
+
+def _carried(explanation: RouteExplanation) -> str:
+    """Return what copies carry, in the word of their algorithm."""
+    return "targets" if explanation.algorithm is Algorithm.TNR else "BIDs"
 
 
 def paint_clients(canvas: Canvas, explanation: RouteExplanation) -> None:
     """Put the clients into boxes beside their brokers, and widen the picture where they need it."""
-    reached = explanation.paths
+    reached, lost = explanation.paths, explanation.lost
     names: defaultdict[tuple[BrokerId, _BoxStyle], list[str]] = defaultdict(list)
     for name, broker, _ in explanation.question.subscribers:
-        names[broker, _REACHED if name in reached else _NOT_REACHED].append(name)
+        missed = _LOST if name in lost else _NOT_REACHED
+        names[broker, _REACHED if name in reached else missed].append(name)
     boxes: defaultdict[BrokerId, list[_Box]] = defaultdict(list)
     boxes[explanation.question.publisher].append(("P", _PUBLISHER))
     for (broker, style), those in names.items():
         boxes[broker].append((_shown(those), style))
+    for _, broker, targets in explanation.unreachable:
+        boxes[broker].append(
+            (f"\N{MULTIPLICATION SIGN} {_shown([each.short for each in targets])}", _STRANDED)
+        )
     right = max(_paint_boxes(canvas, broker, row) for broker, row in boxes.items())
     left, old_right = canvas.axes.get_xlim()
     if right > old_right:
@@ -146,11 +182,17 @@ def _reach_to_the_right(canvas: Canvas, broker: BrokerId) -> float:
 def _paint_legend(canvas: Canvas, explanation: RouteExplanation) -> None:
     """Add a strip with a legend of its own below the overlay."""
     hops, axes, figure = explanation.hops, canvas.axes, canvas.figure
-    handles = arrow_handles(
-        carrying=any(hop.cbv_p for hop in hops),
-        overloaded=bool(explanation.question.overloaded),
-        bids=any(hop.bids for hop in hops),
-    ) + client_handles(explanation)
+    special = GOES_AROUND if explanation.algorithm is Algorithm.TNR else CARRIES_CBV_P
+    handles = [
+        *arrow_handles(
+            overloaded=bool(explanation.question.overloaded),
+            carried=_carried(explanation) if any(hop.targets for hop in hops) else "",
+            special=special if any(is_special(hop) for hop in hops) else "",
+            lost=bool(explanation.losses),
+        ),
+        *fault_handles(explanation.question),
+        *client_handles(explanation),
+    ]
     height = _LEGEND_LINE * (ceil(len(handles) / _LEGEND_COLUMNS) + 1)
     bottom, top = axes.get_ylim()
     axes.set_ylim(bottom - height, top)
@@ -173,11 +215,15 @@ def _paint_legend(canvas: Canvas, explanation: RouteExplanation) -> None:
 
 def client_handles(explanation: RouteExplanation) -> list[Artist]:
     """Return the entries of a legend for the kinds of clients that are there."""
-    styles, reached = [_PUBLISHER], len(explanation.paths)
+    styles, reached, lost = [_PUBLISHER], len(explanation.paths), len(explanation.lost)
     if reached:
         styles.append(_REACHED)
-    if reached < len(explanation.question.subscribers):
+    if lost:
+        styles.append(_LOST)
+    if reached + lost < len(explanation.question.subscribers):
         styles.append(_NOT_REACHED)
+    if explanation.unreachable:
+        styles.append(_STRANDED)
     return [
         Patch(facecolor=style.fill, edgecolor=INK, linestyle=style.frame, label=style.label)
         for style in styles

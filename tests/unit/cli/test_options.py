@@ -24,6 +24,18 @@ def test_every_number_of_a_plan_is_an_option_with_its_default_and_meaning(words:
         assert option.help == number.meaning
 
 
+def test_options_that_choose_an_algorithm_say_what_each_is():
+    chosen = [
+        option
+        for words in (("overlay", "up"), ("sim", "example"), ("sim", "run"), ("route", "explain"))
+        for option in load_command(words[0]).commands[words[1]].params
+        if option.name == "algorithm"
+    ]
+    assert len(chosen) == 4
+    for option in chosen:
+        assert all(f" {each.value}: " in option.help for each in Algorithm)
+
+
 def test_options_arrive_as_a_plan_that_was_checked():
     found: dict[str, Any] = {}
 

@@ -68,6 +68,39 @@ class TestExplain:
             "        └── aCOL to B(c, 0) - a matching subscription lies behind it => S1",
         ]
 
+    def test_tree_of_tnr_names_targets_tried_clusters_and_reasons(self, run):
+        faults = ("--algorithm", "tnr", "--cut", "c,2:b,2", "--dead", "c,1")
+        status, printed, error = run("explain", *CASE_1[:-2], *faults)
+        assert (status, error) == (0, "")
+        assert [line.rstrip() for line in printed.splitlines()][:6] == [
+            "TNR: 3 IMs, along the tree x1, around a fault x2, 1 of 3 subscribers reached, "
+            "lost: S2",
+            "B(b, 2) publishes price = 12",
+            "└── iCOL to B(b, 0) targets c,0 c,1 tried 2 (down) - around a dead broker or a cut "
+            "link, by way of another cluster",
+            "    └── aCOL to B(c, 0) targets c,0 c,1 - targets lie behind it in the tree => S1",
+            "        └── iCOL to B(c, 2) targets c,1 tried 0 (down) - around a dead broker or a "
+            "cut link, by way of another cluster",
+            "            └── no way leads on to B(c, 1) (dead): lost",
+        ]
+
+    def test_what_others_lose_at_faults_is_shown(self, run):
+        faults = ("--cut", "c,0:b,0", "--dead", "c,1")
+        _, printed, _ = run("explain", *CASE_1[:-2], *faults)
+        assert printed.count("aCOL to B(c, 0) - the link is cut: lost") == 2
+        assert "aCOL to B(c, 0) BIDs c,0 - the link is cut: lost" in printed
+        assert printed.count("aCOL to B(c, 1) - a dead broker: lost") == 2
+        totals = [line.split()[-4:] for line in printed.splitlines() if "path to" in line]
+        assert totals == [
+            ["lost", "lost", "lost", "3"],
+            ["lost", "lost", "lost", "lost"],
+            ["no", "match", "no", "match"],
+        ]
+
+    def test_help_says_what_each_algorithm_is(self, run):
+        printed = " ".join(run("explain", "--help")[1].replace("│", " ").split())
+        assert "tnr: ours, matches once, fewer messages, around overload and faults" in printed
+
     def test_sum_comes_first(self, run):
         printed = run("explain", *CASE_1, "--algorithm", "snr")[1]
         assert printed.startswith("SNR: 4 IMs, 2 of 3 subscribers reached\n")
@@ -75,11 +108,11 @@ class TestExplain:
     def test_all_algorithms_stand_side_by_side_by_default(self, run):
         _, printed, _ = run("explain", *CASE_1)
         cells = [line.split() for line in printed.splitlines()]
-        assert ["SNR", "DNR", "BID"] in cells
-        assert ["IMs", "4", "4", "4"] in cells
+        assert ["SNR", "DNR", "BID", "TNR"] in cells
+        assert ["IMs", "4", "4", "4", "3"] in cells
         assert "(overloaded)" in printed
         assert "BIDs c,0" in printed
-        assert printed.count("no match") == 3
+        assert printed.count("no match") == 4
 
     def test_json(self, run):
         answers = json.loads(run("explain", *CASE_1, "--json")[1])
@@ -87,6 +120,7 @@ class TestExplain:
             ("snr", 4),
             ("dnr", 4),
             ("bid", 4),
+            ("tnr", 3),
         ]
         assert answers[1]["subscribers"][0]["path"] == ["b,2", "b,1", "b,0", "c,0"]
 
@@ -114,6 +148,16 @@ class TestFile:
     def test_file_asks_the_same_as_the_words(self, run):
         Path("question.toml").write_text(QUESTION)
         assert run("explain", "--file", "question.toml")[1] == run("explain", *CASE_1)[1]
+
+    def test_file_may_have_faults(self, run):
+        text = QUESTION.replace("[subs", 'dead = ["a,1"]\ncut = ["b,1:c,1"]\n\n[subs')
+        Path("question.toml").write_text(text)
+        said = run("explain", *CASE_1, "--dead", "a,1", "--cut", "c,1:b,1")[1]
+        assert run("explain", "--file", "question.toml")[1] == said
+        assert "the link is cut: lost" in said
+        assert "give no part of it" in refused(
+            run, "explain", "--dead", "a,1", "--file", "question.toml"
+        )
 
     def test_question_in_two_places_is_refused(self, run):
         Path("question.toml").write_text(QUESTION)
@@ -159,7 +203,12 @@ class TestRefusals:
             (("--queue", "b,2:b,0=-1"), "has 0 to 1,000,000,000 messages, not -1"),
             (("price",), "write attributes as name=value"),
             (("price=1", "price=2"), "the attribute 'price' is given twice"),
-            (("--algorithm", "ospf"), "is not one of 'snr', 'dnr', 'bid'"),
+            (("--algorithm", "ospf"), "is not one of 'snr', 'dnr', 'bid', 'tnr'"),
+            (("--dead", "b,2"), "B(b, 2) is dead: nobody can publish there"),
+            (("--dead", "b,9"), "the clusters are 0 to 2"),
+            (("--cut", "b,2:c,0"), "no link joins B(b, 2) and B(c, 0)"),
+            (("--cut", "b,2"), "write a link as from:to, such as b,2:b,0, not 'b,2'"),
+            (("--cut", "b,2:b,0", "--overloaded", "b,2:b,0"), "is down: nothing can wait for it"),
             (("--svg", "paths.pdf"), "must end in .svg or .png"),
         ],
     )
@@ -184,6 +233,7 @@ class TestPictures:
             "path-bid.svg",
             "path-dnr.svg",
             "path-snr.svg",
+            "path-tnr.svg",
         ]
         assert "wrote out/path-dnr.svg" in printed
 

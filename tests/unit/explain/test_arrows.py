@@ -13,6 +13,7 @@ from octopis.explain.arrows import (
     link_path,
     paint_copy,
     paint_overloaded,
+    points_along,
     straight_path,
 )
 from octopis.explain.layout import lay_out
@@ -80,6 +81,14 @@ class TestLabels:
         assert across == "right"
         assert path.vertices[:, 0].min() - DISTANCE <= x < path.vertices[0][0] - DISTANCE
         assert y == pytest.approx(-ROW / 2, abs=0.15)
+
+
+def test_points_along_a_path_are_equally_far_from_each_other():
+    path = path_between("b,0", "e,0")
+    points = points_along(path)
+    assert points[[0, -1]] == pytest.approx(np.asarray(path.vertices)[[0, -1]], abs=1e-6)
+    steps = np.hypot(*np.diff(points, axis=0).T)
+    assert steps == pytest.approx(np.full(len(steps), steps.mean()), rel=0.02)
 
 
 class TestHead:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -14,6 +15,7 @@ from octopis.core.routing import (
 )
 from octopis.core.topology import LinkKind, from_catalogue, grow
 from octopis.explain.explainer import explain
+from octopis.explain.explanation import RouteExplanation
 from octopis.explain.question import Question
 from support.network import Network
 from support.notation import broker, links, subscriber
@@ -37,6 +39,41 @@ def random_question(seed: int) -> Question:
         ),
         frozenset(link for link in directions if random.random() < 0.3),
     )
+
+
+def with_faults(seed: int) -> Question:
+    """Return a random question without overload, in which something is dead or cut."""
+    asked, random = random_question(seed), Random(seed)  # noqa: S311
+    others = [each for each in asked.scot.brokers if each != asked.publisher]
+    joined = [link[:2] for link in (*asked.scot.acols, *asked.scot.icols)]
+    return replace(
+        asked,
+        overloaded=frozenset(),
+        dead=frozenset(random.sample(others, min(2, len(others)))),
+        cut=frozenset(random.sample(joined, min(2, len(joined)))),
+    )
+
+
+@pytest.mark.parametrize("algorithm", Algorithm)
+@pytest.mark.parametrize("seed", range(12))
+def test_with_faults_it_is_what_brokers_do_under_another_driver(seed: int, algorithm: Algorithm):
+    question = with_faults(seed)
+    network = Network(question.scot, algorithm)
+    for name, place, wanted in question.subscribers:
+        network.subscribe(place, name, name, wanted)
+        network.settle()
+    for one, other in question.down:
+        network.cut(one, other)
+    network.publish(question.publisher, question.notification)
+    network.settle()
+    answer = explain(question, algorithm)
+    assert bool(answer.lost) == bool(answer.losses or answer.unreachable)
+    if algorithm is not Algorithm.BID:  # its trees depend on the order of arrival
+        assert set(answer.paths) == {each.client for each in network.delivered}
+        counters = [each.counters for each in network.brokers.values()]
+        assert len(answer.losses) == sum(each.lost_on_down_links for each in counters)
+        stranded = sum(each.lost_without_route for each in counters)
+        assert sum(len(each.targets) for each in answer.unreachable) == stranded
 
 
 @pytest.mark.parametrize("algorithm", Algorithm)
@@ -86,6 +123,66 @@ def test_hop_tells_link_kind_reason_and_overload():
     assert (first.kind, first.reason, first.overloaded) == (LinkKind.ICOL, Reason.MATCH, True)
     assert (second.kind, second.after, second.overloaded) == (LinkKind.ACOL, 0, False)
     assert (first.reached, second.reached, answer.reached_at_host) == ((), ("S1",), ("S2",))
+
+
+ALL_OF_C = tuple(subscriber(f"S{place}", f"c,{place}") for place in range(3))
+
+
+def ways(answer: RouteExplanation) -> list[str]:
+    return [
+        f"{hop.source.short}>{hop.target.short} {hop.reason.value}: "
+        f"{' '.join(each.short for each in hop.targets)}; {hop.tried} {hop.tried_down}"
+        for hop in answer.hops
+    ]
+
+
+def test_target_routing_tells_targets_tried_clusters_and_reasons():
+    calm = Question(SCOT_7, broker("a,2"), Notification({}), ALL_OF_C)
+    assert ways(explain(calm, Algorithm.TNR)) == [
+        "a,2>b,2 target: c,0 c,1 c,2; () ()",
+        "b,2>c,2 target: c,0 c,1 c,2; () ()",
+        "c,2>c,0 late: c,0; () ()",
+        "c,2>c,1 late: c,1; () ()",
+    ]
+    busy = replace(calm, overloaded=frozenset(links("a,2>b,2")))
+    assert ways(explain(busy, Algorithm.TNR))[:2] == [
+        "a,2>a,0 around overload: c,0 c,1 c,2; (2,) ()",
+        "a,0>b,0 target: c,0 c,1 c,2; () ()",
+    ]
+    cut = replace(calm, cut=frozenset(links("b,2>a,2")))
+    assert ways(explain(cut, Algorithm.TNR))[0] == "a,2>a,0 around fault: c,0 c,1 c,2; (2,) (2,)"
+    full = replace(calm, overloaded=frozenset(links("a,2>b,2 a,2>a,0 a,2>a,1")))
+    assert ways(explain(full, Algorithm.TNR))[0] == "a,2>b,2 waits: c,0 c,1 c,2; () ()"
+    one = replace(calm, subscribers=ALL_OF_C[:1])
+    assert ways(explain(one, Algorithm.TNR))[0] == "a,2>a,0 early: c,0; () ()"
+
+
+def test_copies_for_links_that_are_down_are_told_with_what_led_to_them():
+    question = Question(
+        SCOT_7,
+        broker("a,2"),
+        Notification({}),
+        ALL_OF_C,
+        dead=frozenset([broker("b,2")]),
+        cut=frozenset(links("b,0>c,0")),
+    )
+    answer = explain(question, Algorithm.SNR)
+    lost = {(loss.source, loss.target): loss.after for loss in answer.losses}
+    (at_b0,) = [place for place, hop in enumerate(answer.hops) if hop.target == broker("b,0")]
+    assert lost == {links("a,2>b,2").pop(): None, links("b,0>c,0").pop(): at_b0}
+    assert (answer.lost, list(answer.paths)) == (["S0", "S2"], ["S1"])
+    around = explain(question, Algorithm.TNR)
+    assert (around.lost, around.losses, around.unreachable) == ([], (), ())
+
+
+def test_targets_that_cannot_be_reached_are_told_where_they_were_left():
+    dead = frozenset([broker("c,2")])
+    question = Question(SCOT_7, broker("c,0"), Notification({}), ALL_OF_C, dead=dead)
+    answer = explain(question, Algorithm.TNR)
+    (left,) = answer.unreachable
+    assert left.after is not None
+    assert (left.broker, left.targets) == (answer.hops[left.after].target, (broker("c,2"),))
+    assert answer.lost == ["S2"]
 
 
 def test_nobody_interested_costs_nothing():

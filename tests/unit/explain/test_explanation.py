@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -63,6 +64,9 @@ def test_document_says_everything_and_survives_json(case_1: RouteExplanation):
         "in_words": case_1.hops[0].reason.in_words,
         "cbv_p": "001",
         "bids": [],
+        "targets": [],
+        "tried": [],
+        "tried_down": [],
         "overloaded": False,
         "reached": [],
     }
@@ -76,8 +80,10 @@ def test_document_says_everything_and_survives_json(case_1: RouteExplanation):
         "broker": "a,2",
         "filter": "price > 20",
         "reached": False,
+        "lost": False,
         "path": [],
     }
+    assert (document["lost"], document["unreachable"]) == ([], [])
 
 
 def test_document_names_bids(case_1: RouteExplanation):
@@ -85,3 +91,29 @@ def test_document_names_bids(case_1: RouteExplanation):
     carried = {hop["target"]: hop["bids"] for hop in document["hops"]}
     assert carried["c,0"] == ["c,0"]
     assert all(hop["cbv_p"] is None for hop in document["hops"])
+    assert all(hop["targets"] == [] for hop in document["hops"])
+
+
+def test_document_names_targets_and_tried_clusters(case_1: RouteExplanation):
+    cut = replace(case_1.question, overloaded=frozenset(), cut=frozenset(links("b,2>c,2")))
+    (first, *_) = as_document(explain(cut, Algorithm.TNR))["hops"]
+    assert (first["source"], first["target"], first["reason"]) == ("b,2", "b,0", "around fault")
+    assert (first["targets"], first["bids"]) == (["c,0", "c,1"], [])
+    assert (first["tried"], first["tried_down"]) == ([2], [2])
+
+
+def test_document_names_what_is_lost(case_1: RouteExplanation):
+    gone = replace(case_1.question, overloaded=frozenset(), dead=frozenset([broker("c,1")]))
+    document = as_document(explain(gone, Algorithm.SNR))
+    (loss,) = document["lost"]
+    assert document["hops"][loss["after"] - 1]["target"] == loss["source"] == "b,1"
+    assert (loss["target"], loss["kind"], loss["bids"]) == ("c,1", "aCOL", [])
+    assert [each["name"] for each in document["subscribers"] if each["lost"]] == ["S2"]
+    (left,) = as_document(explain(gone, Algorithm.TNR))["unreachable"]
+    assert left["targets"] == ["c,1"]
+
+
+def test_decisions_are_cases_or_reasons_in_a_word_or_two(case_1: RouteExplanation):
+    assert case_1.decisions == {"case I": 1}
+    ours = explain(case_1.question, Algorithm.TNR)
+    assert ours.decisions == {"along the tree": 1, "crossed late": 2}

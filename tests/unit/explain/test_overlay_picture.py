@@ -30,6 +30,16 @@ def test_every_broker_region_and_cluster_is_labelled(canvas: Canvas):
     assert "A title" in shown
 
 
+def test_long_title_is_written_smaller_to_fit():
+    sizes = {}
+    for length in (20, 90):
+        canvas = paint(SCOT_3, lay_out(SCOT_3), "t" * length)
+        (title,) = [text for text in canvas.axes.texts if text.get_text() == "t" * length]
+        sizes[length] = title.get_fontsize()
+    assert sizes[20] == 15
+    assert 8 < sizes[90] < 15
+
+
 def test_kinds_of_brokers_differ_in_shape_and_in_fill(canvas: Canvas):
     inner = [patch for patch in canvas.axes.patches if isinstance(patch, Ellipse)]
     bands = len(SCOT_3.clusters)

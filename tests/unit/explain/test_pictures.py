@@ -35,6 +35,7 @@ def case_3() -> Question:
         (Algorithm.SNR, "figure-7, SNR: 5 IMs"),
         (Algorithm.DNR, "figure-7, DNR: 6 IMs, case II, case III x2"),
         (Algorithm.BID, "figure-7, BID: 5 IMs"),
+        (Algorithm.TNR, "figure-7, TNR: 4 IMs, crossed late x2, waits"),
     ],
 )
 def test_title_names_overlay_algorithm_ims_and_cases(algorithm: Algorithm, title: str):

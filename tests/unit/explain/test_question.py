@@ -49,6 +49,34 @@ class TestStatus:
         assert question().queue_of(LINK, 10.0) == (0, 0, 0)
 
 
+class TestFaults:
+    def test_links_of_dead_brokers_and_cut_links_are_down_in_both_directions(self):
+        asked = question(dead=frozenset([broker("a,1")]), cut=frozenset(links("b,2>b,0")))
+        assert set(asked.down) == links("a,1>b,1 a,0>a,1 a,1>a,2 b,0>b,2")
+        for one, other in asked.down:
+            assert asked.is_down(one, other)
+            assert asked.is_down(other, one)
+        assert not asked.is_down(broker("b,1"), broker("b,2"))
+
+    def test_interested_are_those_whose_filters_match(self):
+        asked = question(subscribers=(subscriber("S1", "a,0"), subscriber("S2", "a,0", "x = 1")))
+        assert [each.name for each in asked.interested] == ["S1"]
+
+    def test_publisher_at_a_dead_broker(self):
+        with pytest.raises(InvalidConfiguration, match=r"B\(b, 2\) is dead: nobody can publish"):
+            question(dead=frozenset([broker("b,2")]))
+
+    def test_cut_link_that_is_not_there(self):
+        with pytest.raises(InvalidTopology, match=r"no link joins B\(a, 0\) and B\(c, 0\)"):
+            question(cut=frozenset(links("a,0>c,0")))
+
+    @pytest.mark.parametrize("down", [{"dead": {LINK[1]}}, {"cut": {LINK[::-1]}}])
+    @pytest.mark.parametrize("busy", [{"overloaded": {LINK}}, {"queue_lengths": {LINK: 3}}])
+    def test_nothing_waits_for_a_link_that_is_down(self, down: dict, busy: dict):
+        with pytest.raises(InvalidConfiguration, match="is down: nothing can wait for it"):
+            question(**down, **busy)
+
+
 class TestErrors:
     def test_two_subscribers_of_one_name(self):
         with pytest.raises(InvalidSubscription, match="two subscribers are called 'S1'"):

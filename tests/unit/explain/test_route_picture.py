@@ -1,3 +1,6 @@
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
 from matplotlib.patches import PathPatch
@@ -5,7 +8,7 @@ from matplotlib.patches import PathPatch
 from octopis.core.model import Notification
 from octopis.core.routing import Algorithm
 from octopis.core.topology import from_catalogue
-from octopis.explain.arrows import CARRYING, OVERLOADED, PLAIN
+from octopis.explain.arrows import CARRYING, CROSS, OVERLOADED, PLAIN
 from octopis.explain.explainer import explain
 from octopis.explain.explanation import RouteExplanation
 from octopis.explain.overlay_picture import Canvas
@@ -105,6 +108,84 @@ def test_bids_are_shown_or_counted():
     assert "a copy with BIDs on an iCOL" in legend_of(canvas)
     labels = [text for text in canvas.axes.texts if text.get_fontweight() == "bold"]
     assert [text.get_text() for text in labels].count("c,0") == 2
+
+
+FAULTS = Question(
+    SCOT_7,
+    broker("b,2"),
+    Notification({}),
+    tuple(subscriber(name, at) for name, at in (("S1", "c,0"), ("S2", "c,1"), ("S3", "a,2"))),
+    dead=frozenset([broker("c,1")]),
+    cut=frozenset(links("b,2>a,2")),
+)
+
+
+@pytest.fixture(scope="module")
+def snr() -> Canvas:
+    return painted(Algorithm.SNR, FAULTS)
+
+
+@pytest.fixture(scope="module")
+def tnr() -> Canvas:
+    return painted(Algorithm.TNR, FAULTS)
+
+
+class TestFaults:
+    def crosses(self, canvas: Canvas) -> list[tuple[float, float]]:
+        """Return the middles of all crosses, each of which has two lines."""
+        lines = [line for line in canvas.axes.lines if line.get_color() == CROSS]
+        return [tuple(np.mean(line.get_xydata(), axis=0)) for line in lines[::2]]
+
+    def test_dead_broker_is_crossed_out(self, tnr: Canvas):
+        assert self.crosses(tnr) == [pytest.approx(tnr.layout.positions[broker("c,1")])]
+
+    def test_cut_link_has_a_gap_and_links_of_the_dead_are_faint(self, tnr: Canvas):
+        calm = painted(Algorithm.TNR, replace(FAULTS, dead=frozenset(), cut=frozenset()))
+        looks = {
+            link: (patch.get_edgecolor(), len(patch.get_path().to_polygons(closed_only=False)))
+            for link, patch in tnr.links.items()
+        }
+        before = {
+            link: (patch.get_edgecolor(), len(patch.get_path().to_polygons(closed_only=False)))
+            for link, patch in calm.links.items()
+        }
+        changed = {link for link in looks if looks[link] != before[link]}
+        assert changed == {frozenset(link) for link in FAULTS.down}
+        gaps = [link for link, (_, pieces) in looks.items() if pieces > 1]
+        assert gaps == [frozenset((broker("a,2"), broker("b,2")))]
+
+    def test_lost_copies_end_in_a_cross_on_their_links(self, snr: Canvas):
+        places = snr.layout.positions
+        dead, *lost = self.crosses(snr)
+        assert dead == pytest.approx(places[broker("c,1")])
+        (left_x, y), (right_x, _) = places[broker("a,2")], places[broker("b,2")]
+        assert any(left_x < x < right_x and height == pytest.approx(y) for x, height in lost)
+        assert len(lost) == len(explain(FAULTS, Algorithm.SNR).losses) == 2
+
+    def test_boxes_tell_who_is_lost_and_where_targets_were_left(self, snr: Canvas, tnr: Canvas):
+        frames = {
+            text.get_text(): text.get_bbox_patch().get_linestyle()
+            for text in snr.axes.texts
+            if text.get_text() in {"S1", "S2", "S3"}
+        }
+        assert frames == {"S1": "-", "S2": "--", "S3": "--"}
+        assert "\N{MULTIPLICATION SIGN} c,1" in [text.get_text() for text in tnr.axes.texts]
+
+    def test_copies_that_go_around_stand_out_with_targets_and_tried_clusters(self, tnr: Canvas):
+        around = [text for text in tnr.axes.texts if "tried" in text.get_text()]
+        assert len(around) == len(shafts(tnr, CARRYING)) > 0
+        assert {text.get_color() for text in around} == {CARRYING}
+        assert "a,2\ntried 2" in [text.get_text() for text in around]
+
+    def test_legend_says_what_is_gone(self, snr: Canvas, tnr: Canvas):
+        gone = {"a dead broker", "a cut link", "a subscriber, lost"}
+        assert {*legend_of(snr)} >= gone | {"a copy that is lost"}
+        assert {*legend_of(tnr)} >= gone | {
+            "a copy with targets on an aCOL",
+            "a copy that goes around",
+            "targets that no way leads on to",
+        }
+        assert "a copy that is lost" not in legend_of(tnr)
 
 
 def answer(*subscribers: AskedSubscriber) -> RouteExplanation:

@@ -47,8 +47,8 @@ _WORDS = {
     Reason.TARGET: "targets lie behind it in the tree",
     Reason.LATE: "its other end is a target: it crosses late",
     Reason.EARLY: "a whole branch wants this one cluster: it crosses early",
-    Reason.AROUND_OVERLOAD: "around an overloaded link: this cluster has not been tried here",
-    Reason.AROUND_FAULT: "around a dead broker or a cut link: this cluster has not been tried here",
+    Reason.AROUND_OVERLOAD: "around an overloaded link, by way of another cluster",
+    Reason.AROUND_FAULT: "around a dead broker or a cut link, by way of another cluster",
     Reason.WAITS: "nothing is open: it waits on its own way",
 }
 

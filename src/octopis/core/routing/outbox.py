@@ -1,6 +1,6 @@
 """What a broker has decided to do and its driver has still to carry out; and its own clients."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from octopis.core.model import BrokerId, Notification
@@ -48,6 +48,8 @@ class Outbox:
         self._links = links
         self._queued: dict[BrokerId, Enqueue] = {}
         self._others: list[Effect] = []
+        self.tell_lost: Callable[[BrokerId, Message, Reason], None] | None = None
+        """Is told of what is lost on links that are down, for whoever explains where it went."""
 
     def is_up(self, link: BrokerId) -> bool:
         """Tell whether a link is up."""
@@ -57,7 +59,7 @@ class Outbox:
         """Put a message on a link's queue. On a link that is down it is lost, and counted."""
         status = self._links[link]
         if not status.is_up:
-            self.counters.lost_on_down_links += 1
+            self._lose(link, [message], [reason])
             return
         status.entered(now_ns)
         if reason is Reason.SUBSCRIPTION:
@@ -79,7 +81,7 @@ class Outbox:
         """Put copies of notifications on a link's queue, each for its reason."""
         status, count = self._links[link], len(copies)
         if not status.is_up:
-            self.counters.lost_on_down_links += count
+            self._lose(link, copies, reasons)
             return
         status.entered(now_ns, count)
         self.counters.notification_ims += count
@@ -104,6 +106,12 @@ class Outbox:
         effects += self._queued.values()
         self._others, self._queued = [], {}
         return effects
+
+    def _lose(self, link: BrokerId, messages: Sequence[Message], reasons: Sequence[Reason]) -> None:
+        self.counters.lost_on_down_links += len(messages)
+        if self.tell_lost is not None:
+            for message, reason in zip(messages, reasons, strict=True):
+                self.tell_lost(link, message, reason)
 
 
 class LocalClients:
