@@ -6,7 +6,7 @@ from pathlib import Path
 from octopis.core.routing import Algorithm
 from octopis.demo.comparison import FACTS, MUST_BE_NONE, Compared, cautions, findings, shown_ms
 from octopis.demo.fault.outcome import FaultOutcome, fault_findings
-from octopis.demo.fault.picture import draw_fault
+from octopis.demo.fault.picture import draw_fault, draw_way_around
 from octopis.demo.figures import draw_delays, draw_queue, draw_way
 from octopis.demo.rounds import Round
 from octopis.demo.texts import (
@@ -26,7 +26,7 @@ COMPARISON = "comparison.json"
 DELIVERIES = "deliveries.parquet"
 SCENARIO = "scenario"
 OVERLAY = "overlay.toml"
-PICTURES = ("queue", "delays", "way-snr", "way-dnr", "way-tnr", "fault")
+PICTURES = ("queue", "delays", "way-snr", "way-dnr", "way-tnr", "fault", "way-around")
 ENDINGS = (".png", ".svg")
 CONTENTS = frozenset(
     (
@@ -69,6 +69,7 @@ def write_pictures(
         "way-dnr": draw_way(topology, feed, link, Algorithm.DNR),
         "way-tnr": draw_way(topology, feed, link, Algorithm.TNR),
         "fault": draw_fault(fault),
+        "way-around": draw_way_around(fault.cast),
     }
     assert tuple(figures) == PICTURES
     for name, figure in figures.items():
@@ -169,6 +170,11 @@ def _tell_of_the_fault(page: Page, folder: Path, fault: FaultOutcome) -> None:
         folder / "fault.png",
         "Deliveries in each tenth of a second. The broker's process got SIGKILL at 0; the overlay "
         "started it again by itself.",
+    )
+    page.figure(
+        folder / "way-around.png",
+        "Where one of the notifications goes while the broker is dead, as the brokers' routing "
+        "core decides.",
     )
 
 

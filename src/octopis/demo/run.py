@@ -133,7 +133,7 @@ def _play(stage: Stage, prepared: Prepared, draft: Path) -> list[Round]:
 
 
 def _play_fault(stage: Stage, plan: FaultPlan, draft: Path) -> FaultOutcome:
-    scene = FaultScene(cast_of(plan.topology.scot), plan.per_s, number=len(ROUNDS) + 1)
+    scene = FaultScene(cast_of(plan.topology), plan.per_s, number=len(ROUNDS) + 1)
     with (
         TemporaryDirectory(dir=draft) as folder,
         stage.fault(scene) as show_moment,

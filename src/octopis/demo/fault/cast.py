@@ -58,7 +58,7 @@ SMALL = FaultPlan(
 class Cast:
     """The brokers that matter in the scene."""
 
-    scot: SCOT
+    topology: NamedTopology
     host: BrokerId
     """The publisher's."""
 
@@ -69,13 +69,22 @@ class Cast:
     behind: frozenset[BrokerId]
     """Those of them whose shortest way leads through the victim."""
 
+    cut_off_by_snr: tuple[BrokerId, ...]
+    """Those whom SNR does not reach while the victim is dead."""
+
+    @property
+    def scot(self) -> SCOT:
+        """The overlay."""
+        return self.topology.scot
+
     def names_behind(self) -> str:
         """Return who is behind the victim, for a sentence."""
         return " and ".join(str(each) for each in self.subscribers if each in self.behind)
 
 
-def cast_of(scot: SCOT) -> Cast:
+def cast_of(topology: NamedTopology) -> Cast:
     """Choose who takes part, in an overlay of at least three regions and two clusters."""
+    scot = topology.scot
     tree = scot.acyclic
     near, far = tree.longest_path_ends
     length = tree.distance(near, far)
@@ -91,19 +100,22 @@ def cast_of(scot: SCOT) -> Cast:
         *(BrokerId(each, at % len(scot.clusters)) for at, each in enumerate(others, 1)),
         BrokerId(near, 1),
     )
-    return Cast(scot, host, victim, subscribers, _behind(scot, host, victim, subscribers))
+    paths = explain(question_of(scot, host, subscribers), Algorithm.TNR).paths
+    behind = frozenset(each for each in subscribers if victim in paths[each.short][:-1])
+    lost = explain(question_of(scot, host, subscribers, victim), Algorithm.SNR).lost
+    cut_off = tuple(each for each in subscribers if each.short in lost)
+    return Cast(topology, host, victim, subscribers, behind, cut_off)
+
+
+def question_of(
+    scot: SCOT, host: BrokerId, subscribers: tuple[BrokerId, ...], *dead: BrokerId
+) -> Question:
+    """Return what the routing core is asked about the scene's notifications."""
+    asked = tuple(AskedSubscriber(each.short, each, parse_filter(FILTER)) for each in subscribers)
+    said = Notification.checked(attributes(0))
+    return Question(scot, host, said, asked, dead=frozenset(dead))
 
 
 def _on_the_way(scot: SCOT, near: str, region: str, far: str) -> bool:
     distance = scot.acyclic.distance
     return distance(near, region) + distance(region, far) == distance(near, far)
-
-
-def _behind(
-    scot: SCOT, host: BrokerId, victim: BrokerId, subscribers: tuple[BrokerId, ...]
-) -> frozenset[BrokerId]:
-    """Ask the routing core which subscribers are served through the victim."""
-    asked = tuple(AskedSubscriber(each.short, each, parse_filter(FILTER)) for each in subscribers)
-    question = Question(scot, host, Notification.checked(attributes(0)), asked)
-    paths = explain(question, Algorithm.TNR).paths
-    return frozenset(each for each in subscribers if victim in paths[each.short][:-1])

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from octopis.core.model import BrokerId
 from octopis.demo.comparison import shown_ms
+from octopis.demo.fault.cast import Cast
 from octopis.demo.fault.record import BUCKET_S, FaultRecord, Gaps, Received
 from octopis.errors import DeliveriesWrong
 
@@ -16,8 +16,7 @@ SCENE = "the scene with a killed broker"
 class FaultOutcome:
     """A broker was killed while notifications went through it; this came of it."""
 
-    victim: BrokerId
-    host: BrokerId
+    cast: Cast
     per_s: int
     published: int
     begin_s: float
@@ -73,8 +72,8 @@ class FaultOutcome:
         """Return it for JSON."""
         return {
             "algorithm": "tnr",
-            "killed": self.victim.short,
-            "publisher": self.host.short,
+            "killed": self.cast.victim.short,
+            "publisher": self.cast.host.short,
             "published": self.published,
             "published_per_s": self.per_s,
             "due": self.due,
@@ -86,6 +85,7 @@ class FaultOutcome:
             "back_after_s": self.back_s,
             "table_whole_after_s": self.whole_s,
             "passed_on_since": self.passed_on,
+            "cut_off_by_snr": [each.short for each in self.cast.cut_off_by_snr],
             "subscribers": [_subscriber(each) for each in self.received],
             "deliveries_over_time": {
                 "begin_s": self.begin_s,
@@ -116,8 +116,7 @@ def outcome_of(record: FaultRecord, per_s: int) -> FaultOutcome:
     until_ns = record.published_ns[-1]
     elsewhere = [each for each in cast.subscribers if each not in cast.behind]
     return FaultOutcome(
-        victim=cast.victim,
-        host=cast.host,
+        cast=cast,
         per_s=per_s,
         published=len(record.published_ns),
         begin_s=round(-tenths * BUCKET_S, 3),
@@ -141,7 +140,7 @@ def fault_findings(outcome: FaultOutcome) -> list[str]:
     """Return what the numbers say, in sentences; nothing that they do not say."""
     behind, everybody = len(outcome.behind), len(outcome.received)
     sentences = [
-        f"{outcome.victim} was killed while {outcome.per_s:,} notifications a second went through "
+        f"{outcome.cast.victim} was killed while {outcome.per_s:,} notifications a second went through "
         f"the overlay under TNR; {behind} of {everybody} subscribers were served through it."
     ]
     if not outcome.faults:
@@ -156,6 +155,12 @@ def fault_findings(outcome: FaultOutcome) -> list[str]:
         f"knew all {everybody} subscriptions after {outcome.whole_s:.1f} s, and has passed on "
         f"{outcome.passed_on:,} messages since.",
     ]
+    if cut_off := outcome.cast.cut_off_by_snr:
+        names = " and ".join(map(str, cut_off))
+        sentences.append(
+            f"SNR, says the routing core, sends what is for {names} to the dead broker all the "
+            "same: nothing would come there until it is back."
+        )
     return sentences
 
 

@@ -69,7 +69,7 @@ async def play_fault(
     supervisor = Supervisor(fault_order(plan, folder))
     with _death_is_no_news():
         async with overlay_up(supervisor) as state:
-            scene = _Scene(plan, cast_of(plan.topology.scot), state.addresses, on_moment)
+            scene = _Scene(plan, cast_of(plan.topology), state.addresses, on_moment)
             return await scene.run(supervisor.kill)
 
 
