@@ -21,6 +21,7 @@ import msgspec
 import uvloop
 
 from octopis.broker.tracing import TraceOptions
+from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId
 from octopis.errors import OctopisError
 from octopis.overlay.deployment import (
@@ -156,6 +157,9 @@ def main() -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
     order = msgspec.json.decode(sys.argv[1], type=ProcessOrder)
     raise_file_limit()
+    # The first filter loads the language, which takes long: not when links are up already, and
+    # what goes through a broker that has come back would have to wait for that.
+    parse_filter("TRUE")
     spare_the_collector()
     try:
         uvloop.run(_serve(order))

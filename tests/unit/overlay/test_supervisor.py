@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from octopis.client.client import connect
+from octopis.core.model import BrokerId
 from octopis.core.topology import from_catalogue
 from octopis.errors import OperationFailed
 from octopis.overlay.registry import OverlayState, overlays
@@ -39,7 +40,7 @@ def test_process_that_ends_while_a_trace_is_written_is_a_failure_with_its_log(tm
         supervisor = Supervisor(small_order(tmp_path, trace=str(tmp_path / "trace")))
 
         def ready(_: OverlayState) -> None:
-            supervisor._children[1].kill()
+            supervisor.kill(BrokerId("b", 0))
 
         with pytest.raises(OperationFailed, match=r"process 1 with the brokers .* by signal 9"):
             await supervisor.run(ready)
