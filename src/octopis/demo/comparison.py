@@ -23,13 +23,13 @@ FACTS = (
     "delay, 99th percentile",
     "longest queue",
     "notifications over the slowed link",
-    "copies sent another way for overload",
+    "copies sent around overload",
 )
 """What is compared, in the order of the table."""
 
 MUST_BE_NONE = frozenset(FACTS[2:4])
 
-_ANOTHER_WAY = frozenset(
+_AROUND = frozenset(
     each.value
     for each in (
         Reason.CASE_I,
@@ -72,9 +72,9 @@ class Compared:
         return LOOKS[self.algorithm].label
 
     @property
-    def sent_another_way(self) -> int:
+    def sent_around(self) -> int:
         """How many copies did not take the shortest way, because it was overloaded."""
-        return sum(another_way(self.cases).values())
+        return sum(went_around(self.cases).values())
 
     def cells(self) -> tuple[int | str, ...]:
         """Return what is to be said to each of FACTS."""
@@ -90,7 +90,7 @@ class Compared:
             shown_ms(verdict.delay_p99_ms),
             self.longest_queue,
             self.over_slowed,
-            self.sent_another_way,
+            self.sent_around,
         )
 
     def document(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class Compared:
             "delay_ms": {"median": verdict.delay_median_ms, "p99": verdict.delay_p99_ms},
             "longest_queue": {"link": self.longest_link, "length": self.longest_queue},
             "over_slowed_link": self.over_slowed,
-            "sent_another_way": self.sent_another_way,
+            "sent_around": self.sent_around,
             "cases": self.cases,
             "publishers_waited": self.publishers_waited,
             "pace": self.pace.document(),
@@ -172,7 +172,7 @@ def findings(rows: Sequence[Compared]) -> list[str]:
         return sentences
     for row in dynamic:
         around = snr.over_slowed - row.over_slowed
-        if around > 0 and row.sent_another_way:
+        if around > 0 and row.sent_around:
             sentences.append(
                 f"{row.label} led {around:,} of {snr.over_slowed:,} notifications around the "
                 f"slowed link: its 99th percentile of delay is "
@@ -213,9 +213,9 @@ def shown_ms(milliseconds: float | None) -> str:
     return f"{milliseconds:,.1f} ms" if milliseconds < 100 else f"{milliseconds:,.0f} ms"
 
 
-def another_way(cases: Mapping[str, int]) -> dict[str, int]:
+def went_around(cases: Mapping[str, int]) -> dict[str, int]:
     """Return those of the cases in which a copy took another way than the shortest."""
-    return {name: count for name, count in cases.items() if name in _ANOTHER_WAY}
+    return {name: count for name, count in cases.items() if name in _AROUND}
 
 
 def shown_cases(cases: Mapping[str, int]) -> str:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from octopis.core.routing import Algorithm
 from octopis.core.topology import SCOT
-from octopis.demo.comparison import FACTS, MUST_BE_NONE, Compared, another_way, shown_cases
+from octopis.demo.comparison import FACTS, MUST_BE_NONE, Compared, shown_cases, went_around
 from octopis.demo.texts import IDEAS, TITLES
 from octopis.demo.watching import OverlayMoment
 from octopis.demo.workload import SlowedLink
@@ -99,7 +99,7 @@ def _facts(scene: Scene, seen: Sequence[OverlayMoment]) -> Table:
     longest = now.longest_link if now.longest_queue else Text("all queues are empty", style="dim")
     table.add_row("longest queue", longest, f"{now.longest_queue:,} wait")
     table.add_row("overloaded", _links(now.overloaded), "")
-    table.add_row("another way", shown_cases(another_way(now.cases)), "")
+    table.add_row("went around", shown_cases(went_around(now.cases)), "")
     for name, done, total in (
         ("published", now.published, scene.notifications),
         ("delivered", now.deliveries, scene.due),

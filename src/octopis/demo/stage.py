@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
 
-from octopis.demo.comparison import another_way, shown_ms
+from octopis.demo.comparison import shown_ms, went_around
 from octopis.demo.display import WIDTH_MAX, Scene, render
 from octopis.demo.fault.display import TITLE, FaultScene, fault_line, render_fault
 from octopis.demo.fault.moment import FaultMoment, VictimState
@@ -125,10 +125,10 @@ class TerminalStage:
             yield show
         label = LOOKS[scene.algorithm].label
         longest = max((each.slowed_queue for each in seen), default=0)
-        around = sum(another_way(seen[-1].cases).values()) if seen else 0
+        around = sum(went_around(seen[-1].cases).values()) if seen else 0
         self._done(
             f"{label}, {TITLES[scene.algorithm]}: up to {longest:,} waited for the slowed link"
-            f"{f', {around:,} copies went another way' if around else ''}",
+            f"{f', {around:,} went around' if around else ''}",
             time.monotonic() - begin,
         )
 
@@ -156,10 +156,10 @@ class TerminalStage:
 
 def progress_line(scene: Scene, now: OverlayMoment, seconds: float) -> str:
     """Return how far a round is, as one line."""
-    around = sum(another_way(now.cases).values())
+    around = sum(went_around(now.cases).values())
     return (
         f"  {seconds:3.0f} s: {now.published:,} of {scene.notifications:,} published, "
         f"{now.deliveries:,} of {scene.due:,} delivered; {now.slowed_queue:,} wait for the slowed "
         f"link; overloaded links: {len(now.overloaded)}"
-        f"{f'; {around:,} copies went another way' if around else ''}"
+        f"{f'; {around:,} went around' if around else ''}"
     )

@@ -95,11 +95,18 @@ class Child:
         assert self._process is not None
         return await self._process.wait()
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process runs no longer."""
+        return self._process is not None and self._process.returncode is not None
+
     def drain(self) -> None:
         """Order it to take nothing new, and to report when its queues are empty."""
         assert self._process is not None
         assert self._process.stdin is not None
-        with contextlib.suppress(ConnectionError):  # it has ended: `ended` says so
+        if self._process.stdin.is_closing():  # it has ended: `ended` says so
+            return
+        with contextlib.suppress(ConnectionError):
             self._process.stdin.write(b"drain\n")
 
     async def end(self, limit_s: float) -> None:

@@ -21,7 +21,7 @@ from octopis.overlay.settings import parse_overlay
 from octopis.overlay.status import ask_all
 from octopis.overlay.supervisor import Supervisor
 from octopis.scenario.folder import Scenario
-from support.overlay_command import SMALL
+from support.overlay_command import SMALL, processes_in
 
 
 def test_round_is_played_through_real_brokers(tmp_path: Path, scenario: Scenario, link: SlowedLink):
@@ -55,18 +55,6 @@ def test_documents_differ_in_the_algorithm_alone(scenario: Scenario, link: Slowe
     (found,) = parse_overlay(dnr, "here").configuration.shapes.items()
     assert found[0] == (link.source, link.target)
     assert found[1].bandwidth_bytes_per_s == link.bytes_per_s
-
-
-def processes_in(folder: Path) -> list[str]:
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            text = path.read_bytes()
-        except OSError:
-            continue
-        if str(folder).encode() in text:
-            found.append(path.parent.name)
-    return found
 
 
 def test_overlay_runs_in_processes_of_its_own_and_leaves_counts_and_nothing_else(tmp_path: Path):

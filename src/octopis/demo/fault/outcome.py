@@ -140,8 +140,9 @@ def fault_findings(outcome: FaultOutcome) -> list[str]:
     """Return what the numbers say, in sentences; nothing that they do not say."""
     behind, everybody = len(outcome.behind), len(outcome.received)
     sentences = [
-        f"{outcome.cast.victim} was killed while {outcome.per_s:,} notifications a second went through "
-        f"the overlay under TNR; {behind} of {everybody} subscribers were served through it."
+        f"{outcome.cast.victim} was killed while {outcome.per_s:,} notifications a second went "
+        f"through the overlay under TNR; the way to {behind} of {everybody} subscribers led "
+        f"through it."
     ]
     if not outcome.faults:
         before, dead, back = map(shown_ms, outcome.gaps_behind)

@@ -184,8 +184,8 @@ class _Scene:
         while time.time_ns() - record.killed_ns < BACK_S * 1e9:
             found = (await ask_all(address))[victim]
             now_ns = time.time_ns()
-            # Without an answer, or with one of the broker that is dead, its life began long ago.
-            began_ns = now_ns - round(found.get("uptime_s", BACK_S) * 1e9)
+            # An answer may be one that the broker gave before it died.
+            began_ns = 0 if "error" in found else now_ns - round(found["uptime_s"] * 1e9)
             if began_ns > record.killed_ns:
                 record.back_ns = record.back_ns or began_ns
                 self._victim, self._known = VictimState.BACK, found["subscriptions"]
