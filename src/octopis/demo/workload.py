@@ -34,8 +34,9 @@ _DAYS = 20
 
 SPARK_SETTINGS = {
     "spark.driver.memory": "1g",
-    "spark.sql.shuffle.partitions": "4",
-    # A session of seconds, with small frames: compiling costs more than it saves.
+    # A session of seconds, with small frames: to share them out, or to compile, costs more than it
+    # saves.
+    "spark.sql.shuffle.partitions": "1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
