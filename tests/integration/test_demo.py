@@ -40,18 +40,27 @@ def test_demo_that_was_stopped_while_it_plays_delivers_everything_once_when_star
     assert demos.is_empty()
     assert leftovers(demos) == []
     shown = json.loads(done.stdout)
-    bid, snr, dnr = shown["rounds"]
-    for each in (bid, snr, dnr):
+    bid, snr, dnr, tnr = shown["rounds"]
+    for each in (bid, snr, dnr, tnr):
         assert each["due"] == each["delivered"] > 900
         assert (each["lost"], each["twice"], each["unasked"]) == (0, 0, 0)
         assert not each["publishers_waited"]
     assert bid["subscription_ims"] > 2 * snr["subscription_ims"]
-    assert snr["subscription_ims"] == dnr["subscription_ims"] == 20 * 17
+    assert snr["subscription_ims"] == dnr["subscription_ims"] == tnr["subscription_ims"] == 20 * 17
+    assert tnr["notification_ims"] < snr["notification_ims"]
     assert bid["over_slowed_link"] >= snr["over_slowed_link"] == 300
     assert dnr["over_slowed_link"] < 300
-    assert dnr["dnr_cases"]["I"] > 0
+    assert tnr["over_slowed_link"] < 300
+    assert dnr["cases"]["I"] > 0
+    assert tnr["cases"]["around overload"] == tnr["sent_around"] > 0
     assert snr["overtaken"] == 0
-    assert [each["algorithm"] for each in shown["rounds"]] == ["bid", "snr", "dnr"]
+    assert [each["algorithm"] for each in shown["rounds"]] == ["bid", "snr", "dnr", "tnr"]
+    fault = shown["fault"]
+    assert fault["twice"] == 0
+    assert fault["delivered"] == fault["due"] - fault["lost"]
+    assert fault["sent_around_fault"] > 0
+    assert fault["passed_on_since"] > 0
+    assert all(each["longest_gap_ms"]["while_dead"] < 5_000 for each in fault["subscribers"])
     assert shown["slowed_link"]["source"] == "b,2"
     report = demos.folder / shown.pop("report")
     assert json.loads((report.parent / "comparison.json").read_bytes()) == shown
@@ -59,7 +68,9 @@ def test_demo_that_was_stopped_while_it_plays_delivers_everything_once_when_star
     page = report.read_text(encoding="utf-8")
     assert f"{snr['due']:,} deliveries" in page
     assert "Starting Spark" in done.stderr
-    assert sum(line.startswith("Round") for line in done.stderr.splitlines()) == 3
+    assert sum(line.startswith("Round") for line in done.stderr.splitlines()) == 4
+    assert "B(b, 0) is dead" in done.stderr
+    assert "B(b, 0) runs again, knows all 2 subscriptions" in done.stderr
 
 
 @pytest.mark.parametrize(

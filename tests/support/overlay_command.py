@@ -155,6 +155,19 @@ class Up:
         return self.process.returncode, said
 
 
+def processes_in(folder: Path) -> list[str]:
+    """Return the processes that were started with something in a folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            text = path.read_bytes()
+        except OSError:
+            continue
+        if str(folder).encode() in text:
+            found.append(path.parent.name)
+    return found
+
+
 def _command_line(pid: int) -> bytes:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()

@@ -1,4 +1,4 @@
-"""`octopis demo`: one slow link, three ways of routing, live."""
+"""`octopis demo`: one slow link, four ways of routing, and a broker that is killed, live."""
 
 import sys
 from enum import Enum
@@ -13,6 +13,8 @@ from rich.markup import escape
 from octopis.cli import options, output
 from octopis.demo.comparison import cautions, check_faultless, findings
 from octopis.demo.display import comparison_table
+from octopis.demo.fault import cast
+from octopis.demo.fault.outcome import check_went_on, fault_findings
 from octopis.demo.report import OVERLAY, REPORT, SCENARIO
 from octopis.demo.run import Demonstrated, run_demo
 from octopis.demo.stage import PlainStage, Stage, TerminalStage
@@ -27,7 +29,7 @@ class SizeName(Enum):
     SMALL = "small"
 
 
-_PLANS = {SizeName.FULL: FULL, SizeName.SMALL: SMALL}
+_PLANS = {SizeName.FULL: (FULL, cast.FULL), SizeName.SMALL: (SMALL, cast.SMALL)}
 
 
 def demo(
@@ -43,22 +45,25 @@ def demo(
     conf: options.Conf = None,
     as_json: output.JsonFlag = False,
 ) -> None:
-    """Play one scenario through a live overlay with a slow link, under BID, SNR and DNR.
+    """Play one scenario through a live overlay with a slow link, under BID, SNR, DNR and TNR.
 
     Spark makes a workload of stock quotes and works out who must get what.
     18 real brokers start on this machine, with one link slowed down.
     Real clients play the same notifications, once under each algorithm.
+    Then, under TNR, a broker on the way is killed while notifications go through it.
     Spark checks every delivery; a report with pictures is left in --out.
 
-    It takes about a minute. Ctrl-C stops it at any time and leaves nothing behind.
+    It takes about a minute and a half. Ctrl-C stops it at any time and leaves nothing behind.
     """
-    plan = replace(_PLANS[size], seed=seed)
-    shown = run_demo(plan, out, _stage(as_json=as_json), parse_conf(conf or []))
+    plan, fault_plan = _PLANS[size]
+    plan = replace(plan, seed=seed)
+    shown = run_demo(plan, fault_plan, out, _stage(as_json=as_json), parse_conf(conf or []))
     if as_json:
         output.print_json({**shown.document(), "report": str(out / REPORT)})
     else:
         _print(shown, out)
     check_faultless(shown.rows)
+    check_went_on(shown.fault)
 
 
 def _stage(*, as_json: bool) -> Stage:
@@ -76,6 +81,9 @@ def _print(shown: Demonstrated, out: Path) -> None:
     for caution in cautions(shown.rows):
         output.console().print(f"[bold yellow]{escape(caution)}[/bold yellow]")
     for sentence in findings(shown.rows):
+        output.say(sentence)
+    output.say("")
+    for sentence in fault_findings(shown.fault):
         output.say(sentence)
     output.say(f"\nThe report, with pictures: {out / REPORT}")
     output.say("Next:")

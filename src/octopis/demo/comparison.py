@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from octopis.core.routing import Algorithm
+from octopis.core.routing.messages import Reason
 from octopis.demo.deliveries import RoundVerdict
 from octopis.demo.pace import Pace
 from octopis.demo.rounds import Round
@@ -22,11 +23,22 @@ FACTS = (
     "delay, 99th percentile",
     "longest queue",
     "notifications over the slowed link",
-    "cases of dynamic routing",
+    "copies sent around overload",
 )
 """What is compared, in the order of the table."""
 
 MUST_BE_NONE = frozenset(FACTS[2:4])
+
+_AROUND = frozenset(
+    each.value
+    for each in (
+        Reason.CASE_I,
+        Reason.CASE_II,
+        Reason.CASE_III,
+        Reason.AROUND_OVERLOAD,
+        Reason.AROUND_FAULT,
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +53,8 @@ class Compared:
     longest_link: str
     over_slowed: int
     cases: dict[str, int]
+    """DNR's cases; TNR's copies by reason; nothing under the others."""
+
     publishers_waited: bool
     pace: Pace
 
@@ -57,6 +71,11 @@ class Compared:
         """The algorithm's name."""
         return LOOKS[self.algorithm].label
 
+    @property
+    def sent_around(self) -> int:
+        """How many copies did not take the shortest way, because it was overloaded."""
+        return sum(went_around(self.cases).values())
+
     def cells(self) -> tuple[int | str, ...]:
         """Return what is to be said to each of FACTS."""
         verdict = self.verdict
@@ -71,7 +90,7 @@ class Compared:
             shown_ms(verdict.delay_p99_ms),
             self.longest_queue,
             self.over_slowed,
-            shown_cases(self.cases),
+            self.sent_around,
         )
 
     def document(self) -> dict[str, Any]:
@@ -90,7 +109,8 @@ class Compared:
             "delay_ms": {"median": verdict.delay_median_ms, "p99": verdict.delay_p99_ms},
             "longest_queue": {"link": self.longest_link, "length": self.longest_queue},
             "over_slowed_link": self.over_slowed,
-            "dnr_cases": self.cases,
+            "sent_around": self.sent_around,
+            "cases": self.cases,
             "publishers_waited": self.publishers_waited,
             "pace": self.pace.document(),
         }
@@ -140,7 +160,8 @@ def findings(rows: Sequence[Compared]) -> list[str]:
     Where the machine did not keep pace, only what was delivered can be judged.
     """
     by = {row.algorithm: row for row in rows}
-    snr, dnr, bid = (by[each] for each in (Algorithm.SNR, Algorithm.DNR, Algorithm.BID))
+    snr, bid, tnr = (by[each] for each in (Algorithm.SNR, Algorithm.BID, Algorithm.TNR))
+    dynamic = [by[Algorithm.DNR], tnr]
     sentences = []
     if not any(row.verdict.faults for row in rows):
         sentences.append(
@@ -149,17 +170,25 @@ def findings(rows: Sequence[Compared]) -> list[str]:
         )
     if cautions(rows):
         return sentences
-    around = snr.over_slowed - dnr.over_slowed
-    if around > 0 and dnr.cases.get("I", 0) + dnr.cases.get("II", 0):
+    for row in dynamic:
+        around = snr.over_slowed - row.over_slowed
+        if around > 0 and row.sent_around:
+            sentences.append(
+                f"{row.label} led {around:,} of {snr.over_slowed:,} notifications around the "
+                f"slowed link: its 99th percentile of delay is "
+                f"{shown_ms(row.verdict.delay_p99_ms)}, "
+                f"SNR's {shown_ms(snr.verdict.delay_p99_ms)}."
+            )
+    if tnr.notification_ims < min(snr.notification_ims, bid.notification_ims):
         sentences.append(
-            f"DNR led {around:,} of {snr.over_slowed:,} notifications around the slowed link: "
-            f"its 99th percentile of delay is {shown_ms(dnr.verdict.delay_p99_ms)}, "
-            f"SNR's {shown_ms(snr.verdict.delay_p99_ms)}."
+            f"For the same deliveries TNR needed {tnr.notification_ims:,} messages between "
+            f"brokers, SNR {snr.notification_ims:,} and BID {bid.notification_ims:,}."
         )
-    if dnr.verdict.overtaken:
+    if overtaken := [row for row in dynamic if row.verdict.overtaken]:
+        counts = " and ".join(f"under {row.label} {row.verdict.overtaken:,}" for row in overtaken)
         sentences.append(
-            f"The price of going around is order: {dnr.verdict.overtaken:,} deliveries came after "
-            "a later one of the same publisher."
+            f"The price of going around is order: {counts} deliveries came after a later one of "
+            "the same publisher."
         )
     if bid.over_slowed < snr.over_slowed / 2:
         sentences.append(
@@ -182,6 +211,11 @@ def shown_ms(milliseconds: float | None) -> str:
     if milliseconds >= 1000:
         return f"{milliseconds / 1000:,.2f} s"
     return f"{milliseconds:,.1f} ms" if milliseconds < 100 else f"{milliseconds:,.0f} ms"
+
+
+def went_around(cases: Mapping[str, int]) -> dict[str, int]:
+    """Return those of the cases in which a copy took another way than the shortest."""
+    return {name: count for name, count in cases.items() if name in _AROUND}
 
 
 def shown_cases(cases: Mapping[str, int]) -> str:

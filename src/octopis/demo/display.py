@@ -11,9 +11,9 @@ from rich.text import Text
 
 from octopis.core.routing import Algorithm
 from octopis.core.topology import SCOT
-from octopis.demo.comparison import FACTS, MUST_BE_NONE, Compared, shown_cases
+from octopis.demo.comparison import FACTS, MUST_BE_NONE, Compared, shown_cases, went_around
 from octopis.demo.texts import IDEAS, TITLES
-from octopis.demo.watching import BrokerView, OverlayMoment
+from octopis.demo.watching import OverlayMoment
 from octopis.demo.workload import SlowedLink
 from octopis.report.pictures import LOOKS
 
@@ -81,7 +81,7 @@ def _cell(scene: Scene, now: OverlayMoment, broker: str) -> Text:
         (mark, "bold yellow"),
         (bar(view.queued), style),
         (f"{view.queued:>6,}", style),
-        (f" {_rate(view):>6}", "dim"),
+        (f" {shown_rate(view.ims_per_s):>6}", "dim"),
     )
 
 
@@ -99,7 +99,7 @@ def _facts(scene: Scene, seen: Sequence[OverlayMoment]) -> Table:
     longest = now.longest_link if now.longest_queue else Text("all queues are empty", style="dim")
     table.add_row("longest queue", longest, f"{now.longest_queue:,} wait")
     table.add_row("overloaded", _links(now.overloaded), "")
-    table.add_row("DNR cases", shown_cases(now.cases), "")
+    table.add_row("went around", shown_cases(went_around(now.cases)), "")
     for name, done, total in (
         ("published", now.published, scene.notifications),
         ("delivered", now.deliveries, scene.due),
@@ -116,10 +116,11 @@ def _links(overloaded: Sequence[str]) -> Text:
     return Text(", ".join(overloaded[:_FEW_LINKS]) + more, style="bold red")
 
 
-def _rate(view: BrokerView) -> str:
-    if view.ims_per_s >= 999.5:
-        return f"{view.ims_per_s / 1000:.1f}k/s"
-    return f"{view.ims_per_s:.0f}/s" if view.ims_per_s >= 1 else ""
+def shown_rate(per_s: float) -> str:
+    """Return a rate in at most six characters; none where there is next to nothing."""
+    if per_s >= 999.5:
+        return f"{per_s / 1000:.1f}k/s"
+    return f"{per_s:.0f}/s" if per_s >= 1 else ""
 
 
 def bar(length: int) -> str:
@@ -138,7 +139,7 @@ def sparkline(lengths: Sequence[int], width: int) -> str:
 
 def comparison_table(rows: Sequence[Compared]) -> Table:
     """Return the rounds side by side, narrow enough for any terminal."""
-    table = Table(title="One slowed link, three algorithms", title_justify="left", box=None)
+    table = Table(title="One slowed link, four algorithms", title_justify="left", box=None)
     table.title_style = "bold"
     table.add_column()
     for row in rows:

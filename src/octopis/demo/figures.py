@@ -28,7 +28,7 @@ _SLOW = "#7a828c"
 
 def draw_queue(rounds: Sequence[Round], link: SlowedLink, feed: Feed) -> Figure:
     """Draw the queue of the slowed link over time."""
-    with _axes() as (figure, axes):
+    with plain_axes() as (figure, axes):
         axes.axvspan(feed.begin_s, feed.end_s, color="#eef1f4", zorder=0)
         axes.text(
             (feed.begin_s + feed.end_s) / 2,
@@ -56,7 +56,7 @@ def draw_queue(rounds: Sequence[Round], link: SlowedLink, feed: Feed) -> Figure:
 
 def draw_delays(delays_ns: Mapping[Algorithm, Sequence[int]]) -> Figure:
     """Draw which share of the deliveries came within which delay."""
-    with _axes() as (figure, axes):
+    with plain_axes() as (figure, axes):
         for algorithm, delays in delays_ns.items():
             look = LOOKS[algorithm]
             ordered = np.sort(np.maximum(np.asarray(delays, np.float64) / 1e6, 0.01))
@@ -92,7 +92,7 @@ def draw_way(topology: NamedTopology, feed: Feed, link: SlowedLink, algorithm: A
 
 
 @contextmanager
-def _axes() -> Iterator[tuple[Figure, Axes]]:
+def plain_axes() -> Iterator[tuple[Figure, Axes]]:
     """Give an empty figure, and let it have our look while it is drawn."""
     with rc_context(dict[Any, Any](RC)):
         figure = Figure(figsize=_SIZE, layout="constrained")

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from octopis.core.routing import Algorithm
-from octopis.demo.comparison import FACTS, MUST_BE_NONE, Compared, cautions, findings
+from octopis.demo.comparison import FACTS, MUST_BE_NONE, Compared, cautions, findings, shown_ms
+from octopis.demo.fault.outcome import FaultOutcome, fault_findings
+from octopis.demo.fault.picture import draw_fault, draw_way_around
 from octopis.demo.figures import draw_delays, draw_queue, draw_way
 from octopis.demo.rounds import Round
 from octopis.demo.texts import (
@@ -14,7 +16,7 @@ from octopis.demo.texts import (
     slowed_sentence,
     tree_sentence,
 )
-from octopis.demo.workload import Feed, Prepared, SlowedLink
+from octopis.demo.workload import Prepared
 from octopis.errors import InvalidConfiguration
 from octopis.report.page import Page
 from octopis.report.pictures import LOOKS, write_figure
@@ -24,7 +26,7 @@ COMPARISON = "comparison.json"
 DELIVERIES = "deliveries.parquet"
 SCENARIO = "scenario"
 OVERLAY = "overlay.toml"
-PICTURES = ("queue", "delays", "way-snr", "way-dnr")
+PICTURES = ("queue", "delays", "way-snr", "way-dnr", "way-tnr", "fault", "way-around")
 ENDINGS = (".png", ".svg")
 CONTENTS = frozenset(
     (
@@ -56,15 +58,18 @@ def check_folder(target: Path) -> None:
 
 
 def write_pictures(
-    folder: Path, prepared: Prepared, feed: Feed, link: SlowedLink, rounds: Sequence[Round]
+    folder: Path, prepared: Prepared, rounds: Sequence[Round], fault: FaultOutcome
 ) -> None:
     """Draw all pictures, each as PNG and SVG."""
-    topology = prepared.scenario.topology
+    topology, feed, link = prepared.scenario.topology, prepared.feed, prepared.link
     figures = {
         "queue": draw_queue(rounds, link, feed),
         "delays": draw_delays({each.algorithm: each.played.delays_ns for each in rounds}),
         "way-snr": draw_way(topology, feed, link, Algorithm.SNR),
         "way-dnr": draw_way(topology, feed, link, Algorithm.DNR),
+        "way-tnr": draw_way(topology, feed, link, Algorithm.TNR),
+        "fault": draw_fault(fault),
+        "way-around": draw_way_around(fault.cast),
     }
     assert tuple(figures) == PICTURES
     for name, figure in figures.items():
@@ -72,31 +77,31 @@ def write_pictures(
 
 
 def report_page(
-    folder: Path, prepared: Prepared, feed: Feed, link: SlowedLink, rows: Sequence[Compared]
+    folder: Path, prepared: Prepared, rows: Sequence[Compared], fault: FaultOutcome
 ) -> str:
     """Return the page; its pictures are in `folder` already."""
     page = Page(
-        "OctopiS: one slow link, three ways of routing",
+        "OctopiS: one slow link, four ways of routing, and one broker killed",
         "A content-based publish/subscribe overlay, live on one machine. The same notifications "
-        "went through it three times; only the routing algorithm differs.",
+        "went through it four times; only the routing algorithm differs. Then one of its brokers "
+        "was killed.",
         cautions(rows),
     )
-    _tell_what_was_played(page, prepared, feed, link, rows)
+    _tell_what_was_played(page, prepared, rows)
     _tell_what_came_of_it(page, folder, rows)
     _tell_of_one_notification(page, folder)
+    _tell_of_the_fault(page, folder, fault)
     _tell_how_it_was_measured(page)
     return page.text()
 
 
-def _tell_what_was_played(
-    page: Page, prepared: Prepared, feed: Feed, link: SlowedLink, rows: Sequence[Compared]
-) -> None:
+def _tell_what_was_played(page: Page, prepared: Prepared, rows: Sequence[Compared]) -> None:
     page.section("What was played")
     for sentence in (
         overlay_sentence(prepared.scenario),
         clients_sentence(prepared.scenario, prepared.due),
-        slowed_sentence(link, feed),
-        tree_sentence(link),
+        slowed_sentence(prepared.link, prepared.feed),
+        tree_sentence(prepared.link),
     ):
         page.paragraph(sentence)
     for algorithm in (row.algorithm for row in rows):
@@ -116,7 +121,7 @@ def _tell_what_came_of_it(page: Page, folder: Path, rows: Sequence[Compared]) ->
         folder / "queue.png",
         "The queue of the slowed link, asked from its broker a few times a second. While the "
         "high-rate publisher sends, what the link cannot carry has to wait; once the queue is "
-        "congested, DNR sends the rest another way.",
+        "congested, DNR and TNR send the rest another way.",
     )
     page.figure(
         folder / "delays.png",
@@ -134,6 +139,42 @@ def _tell_of_one_notification(page: Page, folder: Path) -> None:
     page.figure(folder / "way-snr.png", "SNR sends it over the overloaded iCOL all the same.")
     page.figure(
         folder / "way-dnr.png", "DNR lets another copy carry the pending cluster (CBV_p) along."
+    )
+    page.figure(
+        folder / "way-tnr.png",
+        "TNR matched it once: each copy carries its targets, and none of them goes over the "
+        "overloaded iCOL.",
+    )
+
+
+def _tell_of_the_fault(page: Page, folder: Path, fault: FaultOutcome) -> None:
+    page.section("A broker is killed")
+    for sentence in fault_findings(fault):
+        page.paragraph(sentence)
+    page.table(
+        ("subscriber at", "way through it", "lost", "twice", "gap before", "while dead", "after"),
+        [
+            (
+                str(each.subscriber),
+                "yes" if each.is_behind else "no",
+                ("number", f"{len(each.lost_ns):,}"),
+                ("number bad" if each.twice else "number good", f"{each.twice:,}"),
+                *(("number", shown_ms(gap)) for gap in each.gaps),
+            )
+            for each in fault.received
+        ],
+        "Gaps are the longest between two deliveries: before the kill, while the broker was dead, "
+        "and after it was back.",
+    )
+    page.figure(
+        folder / "fault.png",
+        "Deliveries in each tenth of a second. The broker's process got SIGKILL at 0; the overlay "
+        "started it again by itself.",
+    )
+    page.figure(
+        folder / "way-around.png",
+        "Where one of the notifications goes while the broker is dead, as the brokers' routing "
+        "core decides.",
     )
 
 

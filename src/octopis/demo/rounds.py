@@ -55,12 +55,11 @@ def overlay_order(document: str, folder: Path) -> OverlayOrder:
 
 
 @asynccontextmanager
-async def overlay_up(order: OverlayOrder) -> AsyncIterator[OverlayState]:
+async def overlay_up(supervisor: Supervisor) -> AsyncIterator[OverlayState]:
     """Run an overlay meanwhile; whatever happens, none of its processes is left.
 
-    Raises OperationFailed where it does not start, or one of its processes ends by itself.
+    Raises OperationFailed where it does not start, or fails for good.
     """
-    supervisor = Supervisor(order)
     ready: asyncio.Future[OverlayState] = asyncio.get_running_loop().create_future()
     running = asyncio.create_task(supervisor.run(ready.set_result))
     either: set[asyncio.Future[Any]] = {running, ready}
@@ -119,7 +118,7 @@ async def play_round(
     """Start an overlay, play the scenario through it, stop it, and return what came of it."""
     document = overlay_document(scenario.topology, link, algorithm)
     watcher = Watcher(link, on_moment)
-    async with overlay_up(overlay_order(document, folder)) as state:
+    async with overlay_up(Supervisor(overlay_order(document, folder))) as state:
         played = await Play(scenario, state.addresses, speed=SPEED, watch=watcher.see).run()
     queues, carried = read_links(folder / "trace")
     longest = max(queues, key=lambda name: queues[name])

@@ -14,6 +14,10 @@ from octopis.demo import report as names
 from octopis.demo.comparison import Compared, cautions, compared
 from octopis.demo.deliveries import check_deliveries, write_deliveries
 from octopis.demo.display import Scene
+from octopis.demo.fault.cast import FaultPlan, cast_of
+from octopis.demo.fault.display import FaultScene
+from octopis.demo.fault.outcome import FaultOutcome
+from octopis.demo.fault.play import play_fault
 from octopis.demo.report import check_folder, report_page, write_pictures
 from octopis.demo.rounds import Round, overlay_document, play_round
 from octopis.demo.stage import Stage
@@ -25,15 +29,13 @@ from octopis.demo.workload import (
     Prepared,
     SlowedLink,
     prepare,
-    read_feed,
-    slowed_link,
 )
 from octopis.files import whole_folder, write_json
 from octopis.pipeline.spark.session import open_spark
 from octopis.scenario.plan import ScenarioPlan
 from octopis.signals import interrupts_cancel, stops_as_interrupts
 
-ROUNDS = (Algorithm.BID, Algorithm.SNR, Algorithm.DNR)
+ROUNDS = (Algorithm.BID, Algorithm.SNR, Algorithm.DNR, Algorithm.TNR)
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Demonstrated:
     feed: Feed
     link: SlowedLink
     rows: list[Compared]
+    fault: FaultOutcome
 
     def document(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -60,13 +63,18 @@ class Demonstrated:
             "conclusive": not cautions(self.rows),
             "cautions": cautions(self.rows),
             "rounds": [row.document() for row in self.rows],
+            "fault": self.fault.document(),
         }
 
 
 def run_demo(
-    plan: ScenarioPlan, out: Path, stage: Stage, settings: Mapping[str, str] | None = None
+    plan: ScenarioPlan,
+    fault_plan: FaultPlan,
+    out: Path,
+    stage: Stage,
+    settings: Mapping[str, str] | None = None,
 ) -> Demonstrated:
-    """Prepare, play three times, check, and leave a report in `out`, which is made anew.
+    """Prepare, play four rounds and a fault, check, and leave a report in `out`, made anew.
 
     `settings` are what the user wants of Spark. Raises InvalidConfiguration where `out` holds
     anything but an earlier demonstration's report. Interrupted at any moment, it leaves no process,
@@ -78,32 +86,32 @@ def run_demo(
                 spark = stack.enter_context(open_spark(None, settings, defaults=SPARK_SETTINGS))
             with stage.doing("Making a scenario of stock quotes and its ground truth, on Spark"):
                 prepared = prepare(spark, plan, draft / names.SCENARIO)
-            feed = read_feed(prepared.scenario)
-            link = slowed_link(prepared.scenario.topology.scot, feed)
-            _introduce(stage, prepared, feed, link)
-            rounds = _play(stage, prepared, link, draft)
+            _introduce(stage, prepared)
+            rounds = _play(stage, prepared, draft)
+            fault = _play_fault(stage, fault_plan, draft)
             with stage.doing("Checking every delivery against the ground truth, on Spark"):
                 write_deliveries(rounds, draft / names.DELIVERIES)
                 verdicts = check_deliveries(
                     spark, prepared.scenario, draft / names.DELIVERIES, ROUNDS
                 )
-        shown = Demonstrated(plan.seed, feed, link, compared(rounds, verdicts))
+        rows = compared(rounds, verdicts)
+        shown = Demonstrated(plan.seed, prepared.feed, prepared.link, rows, fault)
         with stage.doing("Drawing the report"):
             _leave(draft, prepared, shown, rounds)
     return shown
 
 
-def _introduce(stage: Stage, prepared: Prepared, feed: Feed, link: SlowedLink) -> None:
-    scenario = prepared.scenario
+def _introduce(stage: Stage, prepared: Prepared) -> None:
+    scenario, link = prepared.scenario, prepared.link
     stage.say("")
     stage.say(overlay_sentence(scenario))
     stage.say(clients_sentence(scenario, prepared.due))
-    stage.say(f"{slowed_sentence(link, feed)} {tree_sentence(link)}")
+    stage.say(f"{slowed_sentence(link, prepared.feed)} {tree_sentence(link)}")
     stage.say("")
 
 
-def _play(stage: Stage, prepared: Prepared, link: SlowedLink, draft: Path) -> list[Round]:
-    scenario, rounds = prepared.scenario, list[Round]()
+def _play(stage: Stage, prepared: Prepared, draft: Path) -> list[Round]:
+    scenario, link, rounds = prepared.scenario, prepared.link, list[Round]()
     for number, algorithm in enumerate(ROUNDS, 1):
         scene = Scene(
             scot=scenario.topology.scot,
@@ -124,10 +132,20 @@ def _play(stage: Stage, prepared: Prepared, link: SlowedLink, draft: Path) -> li
     return rounds
 
 
+def _play_fault(stage: Stage, plan: FaultPlan, draft: Path) -> FaultOutcome:
+    scene = FaultScene(cast_of(plan.topology), plan.per_s, number=len(ROUNDS) + 1)
+    with (
+        TemporaryDirectory(dir=draft) as folder,
+        stage.fault(scene) as show_moment,
+        interrupts_cancel(),
+    ):
+        return uvloop.run(play_fault(plan, Path(folder), show_moment))
+
+
 def _leave(draft: Path, prepared: Prepared, shown: Demonstrated, rounds: list[Round]) -> None:
-    write_pictures(draft, prepared, shown.feed, shown.link, rounds)
-    page = report_page(draft, prepared, shown.feed, shown.link, shown.rows)
+    write_pictures(draft, prepared, rounds, shown.fault)
+    page = report_page(draft, prepared, shown.rows, shown.fault)
     (draft / names.REPORT).write_text(page, encoding="utf-8")
-    document = overlay_document(prepared.scenario.topology, shown.link, Algorithm.DNR)
+    document = overlay_document(prepared.scenario.topology, shown.link, Algorithm.TNR)
     (draft / names.OVERLAY).write_text(document, encoding="utf-8")
     write_json(draft / names.COMPARISON, shown.document())

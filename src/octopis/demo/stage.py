@@ -9,8 +9,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
 
-from octopis.demo.comparison import shown_cases
+from octopis.demo.comparison import shown_ms, went_around
 from octopis.demo.display import WIDTH_MAX, Scene, render
+from octopis.demo.fault.display import TITLE, FaultScene, fault_line, render_fault
+from octopis.demo.fault.moment import FaultMoment, VictimState
 from octopis.demo.texts import IDEAS, TITLES
 from octopis.demo.watching import OverlayMoment
 from octopis.report.pictures import LOOKS
@@ -18,7 +20,11 @@ from octopis.report.pictures import LOOKS
 EVERY_S = 3.0
 """How often plain lines say how far a round is."""
 
+FAULT_EVERY_S = 1.0
+"""How often plain lines say how the last scene goes."""
+
 OnMoment = Callable[[OverlayMoment], None]
+OnFaultMoment = Callable[[FaultMoment], None]
 
 
 class Stage(Protocol):
@@ -32,6 +38,9 @@ class Stage(Protocol):
 
     def round(self, scene: Scene) -> AbstractContextManager[OnMoment]:
         """Show a round meanwhile; what is given is told how the overlay is."""
+
+    def fault(self, scene: FaultScene) -> AbstractContextManager[OnFaultMoment]:
+        """Show the scene in which a broker is killed; what is given is told how it goes."""
 
 
 class PlainStage:
@@ -67,6 +76,21 @@ class PlainStage:
         yield show
         self.say(f"{label} is done after {time.monotonic() - begin:.0f} s.")
 
+    @contextmanager
+    def fault(self, scene: FaultScene) -> Iterator[OnFaultMoment]:
+        """Print a line every second, and whenever something has become of the broker."""
+        self.say(f"Scene {scene.number}, TNR: {TITLE}.")
+        self.say(scene.introduction())
+        last_s, state = 0.0, VictimState.RUNS
+
+        def show(now: FaultMoment) -> None:
+            nonlocal last_s, state
+            if now.victim is not state or now.elapsed_s - last_s >= FAULT_EVERY_S:
+                last_s, state = now.elapsed_s, now.victim
+                self.say(fault_line(scene, now))
+
+        yield show
+
 
 class TerminalStage:
     """A terminal: what is under way moves, what is done stays as one line."""
@@ -101,10 +125,28 @@ class TerminalStage:
             yield show
         label = LOOKS[scene.algorithm].label
         longest = max((each.slowed_queue for each in seen), default=0)
-        cases = f", cases {shown_cases(seen[-1].cases)}" if seen and any(seen[-1].cases) else ""
+        around = sum(went_around(seen[-1].cases).values()) if seen else 0
         self._done(
             f"{label}, {TITLES[scene.algorithm]}: up to {longest:,} waited for the slowed link"
-            f"{cases}",
+            f"{f', {around:,} went around' if around else ''}",
+            time.monotonic() - begin,
+        )
+
+    @contextmanager
+    def fault(self, scene: FaultScene) -> Iterator[OnFaultMoment]:
+        """Draw the overlay with the broker that is killed, again and again."""
+        begin, last = time.monotonic(), list[FaultMoment]()
+        picture = render_fault(scene, None)
+        with Live(picture, console=self._console, auto_refresh=False, transient=True) as live:
+
+            def show(now: FaultMoment) -> None:
+                last[:] = [now]
+                live.update(render_fault(scene, now), refresh=True)
+
+            yield show
+        gap_ms = last[0].longest_gap_ms if last else None
+        self._done(
+            f"TNR, {TITLE}: the longest gap behind it was {shown_ms(gap_ms)}",
             time.monotonic() - begin,
         )
 
@@ -114,9 +156,10 @@ class TerminalStage:
 
 def progress_line(scene: Scene, now: OverlayMoment, seconds: float) -> str:
     """Return how far a round is, as one line."""
-    cases = f"; cases {shown_cases(now.cases)}" if any(now.cases.values()) else ""
+    around = sum(went_around(now.cases).values())
     return (
         f"  {seconds:3.0f} s: {now.published:,} of {scene.notifications:,} published, "
         f"{now.deliveries:,} of {scene.due:,} delivered; {now.slowed_queue:,} wait for the slowed "
-        f"link; overloaded links: {len(now.overloaded)}{cases}"
+        f"link; overloaded links: {len(now.overloaded)}"
+        f"{f'; {around:,} went around' if around else ''}"
     )

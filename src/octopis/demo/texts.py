@@ -8,6 +8,7 @@ TITLES = {
     Algorithm.BID: "routing by broker ids, the baseline",
     Algorithm.SNR: "static routing",
     Algorithm.DNR: "dynamic routing",
+    Algorithm.TNR: "target routing, ours",
 }
 IDEAS = {
     Algorithm.BID: (
@@ -21,6 +22,10 @@ IDEAS = {
     Algorithm.DNR: (
         "is SNR that looks at its queues: where a link is overloaded, a copy to another cluster "
         "takes the pending one along."
+    ),
+    Algorithm.TNR: (
+        "matches once, where it is published: each copy carries its target brokers, and goes "
+        "around any link that is overloaded or dead."
     ),
 }
 

@@ -44,18 +44,39 @@ class OverlayMoment:
 
 
 @dataclass
+class Rates:
+    """How many IMs brokers send a second, over about the last second."""
+
+    _seen: list[tuple[int, dict[str, int]]] = field(default_factory=list)
+
+    def per_s(self, now_ns: int, statuses: Statuses) -> dict[str, float]:
+        """Take in how brokers are now, and return the rate of each."""
+        now = {name: status["counters"]["notification_ims"] for name, status in statuses.items()}
+        self._seen.append((now_ns, now))
+        while len(self._seen) > 2 and now_ns - self._seen[1][0] > RATE_OVER_S * 1e9:
+            del self._seen[0]
+        then_ns, then = self._seen[0]
+        seconds = (now_ns - then_ns) / 1e9
+        return {
+            # A broker that was started anew counts from 0 again.
+            name: max(0, count - then.get(name, count)) / seconds if seconds else 0.0
+            for name, count in now.items()
+        }
+
+
+@dataclass
 class Watcher:
     """Takes in statuses as they come, and tells `on_moment` what they mean."""
 
     link: SlowedLink
     on_moment: Callable[[OverlayMoment], None] = lambda _: None
     snapshots: list[OverlayMoment] = field(default_factory=list)
-    _ims: list[tuple[int, dict[str, int]]] = field(default_factory=list)
+    _rates: Rates = field(default_factory=Rates)
 
     def see(self, statuses: Statuses) -> None:
         """Take in how every broker is now."""
         now_ns = time.time_ns()
-        rates = self._rates(now_ns, statuses)
+        rates = self._rates.per_s(now_ns, statuses)
         queues = {
             direction(source, target): link["queue_length"]
             for source, status in statuses.items()
@@ -82,17 +103,6 @@ class Watcher:
         )
         self.snapshots.append(snapshot)
         self.on_moment(snapshot)
-
-    def _rates(self, now_ns: int, statuses: Statuses) -> dict[str, float]:
-        now = {name: status["counters"]["notification_ims"] for name, status in statuses.items()}
-        self._ims.append((now_ns, now))
-        while len(self._ims) > 2 and now_ns - self._ims[1][0] > RATE_OVER_S * 1e9:
-            del self._ims[0]
-        then_ns, then = self._ims[0]
-        seconds = (now_ns - then_ns) / 1e9
-        return {
-            name: (count - then[name]) / seconds if seconds else 0.0 for name, count in now.items()
-        }
 
 
 def _view(status: dict[str, Any], ims_per_s: float) -> BrokerView:

@@ -5,6 +5,7 @@ found in the scenario, the same for every algorithm.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -33,8 +34,9 @@ _DAYS = 20
 
 SPARK_SETTINGS = {
     "spark.driver.memory": "1g",
-    "spark.sql.shuffle.partitions": "4",
-    # A session of seconds, with small frames: compiling costs more than it saves.
+    # A session of seconds, with small frames: to share them out, or to compile, costs more than it
+    # saves.
+    "spark.sql.shuffle.partitions": "1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -60,23 +62,6 @@ SMALL = replace(
 
 SHARE = 0.4
 """What the slowed link can carry, of what the high-rate publisher sends."""
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A scenario with its ground truth."""
-
-    scenario: Scenario
-    due: int
-    """How many deliveries the ground truth asks for."""
-
-
-def prepare(spark: SparkSession, plan: ScenarioPlan, folder: Path) -> Prepared:
-    """Build the scenario and its ground truth into a new folder, on Spark."""
-    build(spark, synthetic_quotes(spark, plan.seed, _DAYS), plan, folder)
-    scenario = read_scenario(folder)
-    report = write_truth(spark, scenario, folder / FOLDER)
-    return Prepared(scenario, report.pairs)
 
 
 @dataclass(frozen=True)
@@ -166,3 +151,30 @@ def slowed_link(scot: SCOT, feed: Feed) -> SlowedLink:
     )
     bytes_per_s = float(round(SHARE * feed.per_s * feed.bytes_each))
     return SlowedLink(host, BrokerId(host.region, cluster), bytes_per_s, hops)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A scenario with its ground truth, its feed, and the link that is slowed down."""
+
+    scenario: Scenario
+    due: int
+    """How many deliveries the ground truth asks for."""
+
+    @cached_property
+    def feed(self) -> Feed:
+        """The feed of the high-rate publisher."""
+        return read_feed(self.scenario)
+
+    @cached_property
+    def link(self) -> SlowedLink:
+        """The link that is slowed down."""
+        return slowed_link(self.scenario.topology.scot, self.feed)
+
+
+def prepare(spark: SparkSession, plan: ScenarioPlan, folder: Path) -> Prepared:
+    """Build the scenario and its ground truth into a new folder, on Spark."""
+    build(spark, synthetic_quotes(spark, plan.seed, _DAYS), plan, folder)
+    scenario = read_scenario(folder)
+    report = write_truth(spark, scenario, folder / FOLDER)
+    return Prepared(scenario, report.pairs)

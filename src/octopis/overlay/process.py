@@ -21,6 +21,7 @@ import msgspec
 import uvloop
 
 from octopis.broker.tracing import TraceOptions
+from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId
 from octopis.errors import OctopisError
 from octopis.overlay.deployment import (
@@ -94,11 +95,18 @@ class Child:
         assert self._process is not None
         return await self._process.wait()
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process runs no longer."""
+        return self._process is not None and self._process.returncode is not None
+
     def drain(self) -> None:
         """Order it to take nothing new, and to report when its queues are empty."""
         assert self._process is not None
         assert self._process.stdin is not None
-        with contextlib.suppress(ConnectionError):  # it has ended: `ended` says so
+        if self._process.stdin.is_closing():  # it has ended: `ended` says so
+            return
+        with contextlib.suppress(ConnectionError):
             self._process.stdin.write(b"drain\n")
 
     async def end(self, limit_s: float) -> None:
@@ -156,6 +164,9 @@ def main() -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
     order = msgspec.json.decode(sys.argv[1], type=ProcessOrder)
     raise_file_limit()
+    # The first filter loads the language, which takes long: not when links are up already, and
+    # what goes through a broker that has come back would have to wait for that.
+    parse_filter("TRUE")
     spare_the_collector()
     try:
         uvloop.run(_serve(order))

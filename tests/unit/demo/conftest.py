@@ -7,13 +7,23 @@ from octopis.core.routing import Algorithm
 from octopis.core.topology import SCOT
 from octopis.demo.comparison import Compared
 from octopis.demo.deliveries import RoundVerdict
+from octopis.demo.fault.cast import FULL, Cast, cast_of
+from octopis.demo.fault.outcome import FaultOutcome, outcome_of
+from octopis.demo.fault.record import FaultRecord
 from octopis.demo.pace import Pace
 from octopis.demo.rounds import Round
+from octopis.demo.run import ROUNDS
 from octopis.demo.watching import BrokerView, OverlayMoment
 from octopis.demo.workload import SMALL, Feed, SlowedLink, read_feed, slowed_link
 from octopis.overlay.player import Played
 from octopis.scenario.example import write_example
 from octopis.scenario.folder import Scenario, read_scenario
+
+MS = 1_000_000
+CASES = {
+    Algorithm.DNR: {"I": 149, "II": 0},
+    Algorithm.TNR: {"around overload": 137, "early": 163, "late": 270, "target": 300},
+}
 
 KEPT = Pace(1.0, 20.0, 0.3)
 """The pace of a machine with nothing else to do."""
@@ -66,11 +76,9 @@ def snapshot(scot: SCOT) -> Callable[..., OverlayMoment]:
 
 @pytest.fixture
 def rounds(snapshot: Callable[..., OverlayMoment]) -> list[Round]:
-    """Three rounds, in the last of which nothing much waits."""
+    """Four rounds, in the last two of which nothing much waits."""
     found = []
-    for algorithm, wait in zip(
-        (Algorithm.BID, Algorithm.SNR, Algorithm.DNR), (90, 80, 5), strict=True
-    ):
+    for algorithm, wait in zip(ROUNDS, (90, 80, 5, 3), strict=True):
         played = Played(
             deliveries=[("hrp", 0, "s00000"), ("hrp", 1, "s00000")],
             delivered_ns=[3_000_000_000, 4_000_000_000],
@@ -101,16 +109,15 @@ def row() -> Callable[..., Compared]:
             "delay_median_ms": 1.25,
             "delay_p99_ms": 6_480.0,
         }
-        dynamic = algorithm is Algorithm.DNR
         return Compared(
             algorithm,
             RoundVerdict(**{name: facts.pop(name, value) for name, value in verdict.items()}),
             subscription_ims=340,
-            notification_ims=1_581,
+            notification_ims=int(facts.pop("notification_ims", 1_581)),
             longest_queue=1_001,
             longest_link="b,2 → b,0",
             over_slowed=over_slowed,
-            cases={"I": 149, "II": 0} if dynamic else {},
+            cases=CASES.get(algorithm, {}),
             publishers_waited=bool(facts.pop("publishers_waited", False)),
             pace=facts.pop("pace", KEPT),
         )
@@ -124,6 +131,7 @@ def rows(row: Callable[..., Compared]) -> list[Compared]:
         row(Algorithm.BID),
         row(Algorithm.SNR),
         row(Algorithm.DNR, 151, delay_p99_ms=236.0, overtaken=144),
+        row(Algorithm.TNR, 163, delay_p99_ms=212.0, overtaken=152, notification_ims=1_569),
     ]
 
 
@@ -132,3 +140,46 @@ def draft(tmp_path: Path) -> Path:
     folder = tmp_path / "draft"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture(scope="session")
+def cast() -> Cast:
+    return cast_of(FULL.topology)
+
+
+@pytest.fixture
+def record(cast: Cast) -> FaultRecord:
+    """A scene in which all went well: a hundred a second for 4 s, and a kill after 1.05 s.
+
+    Each delivery takes 2 ms. Those behind the victim lose what was published at the kill and 10 ms
+    after it, and wait for 50 ms when it is back, 1 s after the kill.
+    """
+    begin_ns = 10**18
+    killed_ns = begin_ns + 1_050 * MS
+    published = [begin_ns + number * 10 * MS for number in range(400)]
+    found = FaultRecord(
+        cast,
+        begin_ns=begin_ns,
+        killed_ns=killed_ns,
+        back_ns=killed_ns + 1_000 * MS,
+        whole_ns=killed_ns + 1_300 * MS,
+        published_ns=published,
+        around_fault=98,
+        passed_on=197,
+    )
+    resumed_ns = killed_ns + 1_052 * MS
+    for each in cast.subscribers:
+        times = [(number, at_ns + 2 * MS) for number, at_ns in enumerate(published, 1)]
+        if each in cast.behind:
+            times = [
+                (number, resumed_ns if 0 <= resumed_ns - at_ns < 50 * MS else at_ns)
+                for number, at_ns in times
+                if number not in (106, 107)
+            ]
+        found.got[each] = times
+    return found
+
+
+@pytest.fixture
+def outcome(record: FaultRecord) -> FaultOutcome:
+    return outcome_of(record, per_s=100)

@@ -63,7 +63,7 @@ def test_round_without_any_delivery_has_lost_them_all(
 def test_rounds_are_written_as_they_were_read(rounds: list[Round], tmp_path: Path):
     write_deliveries(rounds, tmp_path / "deliveries.parquet")
     table = pq.read_table(tmp_path / "deliveries.parquet").to_pylist()
-    assert len(table) == 6
+    assert len(table) == 8
     assert table[1] == {
         "algorithm": "bid",
         "publisher": "hrp",

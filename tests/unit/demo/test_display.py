@@ -16,7 +16,7 @@ BUSY = ["b,2 → b,0", "b,2 → b,1", "a,2 → b,2", "c,1 → b,1"]
 
 @pytest.fixture
 def scene(scot: SCOT, link: SlowedLink) -> Scene:
-    return Scene(scot, link, Algorithm.DNR, 3, 3, notifications=2_080, due=6_104)
+    return Scene(scot, link, Algorithm.DNR, 3, 4, notifications=2_080, due=6_104)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_everything_fits_and_is_there(scene: Scene, busy: OverlayMoment, width: 
     assert max(map(len, text.splitlines())) <= min(width, 100)
     assert len(text.splitlines()) <= 23
     for wanted in (
-        "DNR  dynamic routing (round 3 of 3)",
+        "DNR  dynamic routing (round 3 of 4)",
         "cluster 0",
         "▶██████12,345 1.2k/s",
         "◀······     0",
@@ -92,10 +92,13 @@ def test_sparkline_keeps_its_peak_and_its_width():
 def test_table_fits_a_narrow_terminal(rows: list[Compared], row: Callable[..., Compared]):
     text = shown(comparison_table(rows), 80)
     assert "BID" in text.splitlines()[1]
-    assert next(line for line in text.splitlines() if "99th" in line).split()[-2:] == ["236", "ms"]
-    faulty = shown(comparison_table([*rows[:2], row(Algorithm.DNR, lost=12)]), 80)
+    assert next(line for line in text.splitlines() if "99th" in line).split()[-2:] == ["212", "ms"]
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+    faulty = shown(comparison_table([*rows[:3], row(Algorithm.TNR, lost=12)]), 80)
     assert next(line for line in faulty.splitlines() if "lost" in line).split() == [
         "lost",
+        "0",
         "0",
         "0",
         "12",

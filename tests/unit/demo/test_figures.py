@@ -10,7 +10,7 @@ from octopis.scenario.folder import Scenario
 
 def test_queue_has_a_line_for_each_round(rounds: list[Round], feed: Feed, link: SlowedLink):
     (axes,) = draw_queue(rounds, link, feed).axes
-    assert [line.get_label() for line in axes.lines] == ["BID", "SNR", "DNR"]
+    assert [line.get_label() for line in axes.lines] == ["BID", "SNR", "DNR", "TNR"]
     assert list(axes.lines[0].get_ydata()) == [0, 90, 0]
     assert axes.lines[0].get_color() == LOOKS[rounds[0].algorithm].colour
     assert axes.get_ylim()[1] > 90
@@ -21,7 +21,7 @@ def test_delays_rise_to_all_deliveries(rounds: list[Round]):
     delays = {each.algorithm: each.played.delays_ns for each in rounds}
     (axes,) = draw_delays(delays).axes
     assert axes.get_xscale() == "log"
-    assert [list(line.get_ydata()) for line in axes.lines] == [[0.5, 1.0]] * 3
+    assert [list(line.get_ydata()) for line in axes.lines] == [[0.5, 1.0]] * 4
     assert list(axes.lines[0].get_xdata()) == [1.5, 900.0]
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from octopis.core.routing import Algorithm
 from octopis.demo.comparison import FACTS, Compared
+from octopis.demo.fault.outcome import FaultOutcome
 from octopis.demo.pace import Pace
 from octopis.demo.report import (
     COMPARISON,
@@ -16,7 +17,7 @@ from octopis.demo.report import (
     write_pictures,
 )
 from octopis.demo.rounds import Round
-from octopis.demo.workload import Feed, Prepared, SlowedLink
+from octopis.demo.workload import Prepared
 from octopis.errors import InvalidConfiguration
 from octopis.files import whole_folder
 from octopis.scenario.folder import Scenario
@@ -25,27 +26,28 @@ from octopis.scenario.folder import Scenario
 def test_page_has_the_table_the_pictures_and_what_they_mean(  # noqa: PLR0917 - fixtures
     draft: Path,
     scenario: Scenario,
-    feed: Feed,
-    link: SlowedLink,
     rounds: list[Round],
     rows: list[Compared],
     row: Callable[..., Compared],
+    outcome: FaultOutcome,
 ):
     prepared = Prepared(scenario, 936)
-    write_pictures(draft, prepared, feed, link, rounds)
+    write_pictures(draft, prepared, rounds, outcome)
     names = sorted(path.name for path in draft.iterdir())
     assert names == sorted(f"{name}{ending}" for name in PICTURES for ending in ENDINGS)
-    page = report_page(draft, prepared, feed, link, rows)
-    assert page.count('src="data:image/png;base64,') == 4
+    page = report_page(draft, prepared, rows, outcome)
+    assert page.count('src="data:image/png;base64,') == 7
     assert all(f"<td>{fact}</td>" in page for fact in FACTS)
-    assert '<td class="number good">0</td>' in page
+    assert '<td class="number good" data-label="TNR">0</td>' in page
     assert "number bad" not in page
     assert "All 936 deliveries" in page
     assert "iCOL to B(b, 0) is slowed down to 40%" in page
-    faulty = report_page(draft, prepared, feed, link, [*rows[:2], row(Algorithm.DNR, lost=2)])
-    assert '<td class="number bad">2</td>' in faulty
+    assert "B(b, 0) was killed while 100 notifications a second" in page
+    assert '<td data-label="subscriber at">B(a, 0)</td><td data-label="way through it">yes' in page
+    faulty = report_page(draft, prepared, [*rows[:3], row(Algorithm.TNR, lost=2)], outcome)
+    assert '<td class="number bad" data-label="TNR">2</td>' in faulty
     late = row(Algorithm.DNR, 151, pace=Pace(900.0, 2_400.0, 0.3))
-    busy = report_page(draft, prepared, feed, link, [*rows[:2], late])
+    busy = report_page(draft, prepared, [*rows[:2], late, rows[3]], outcome)
     assert '<p class="note">This machine was too busy for a comparison' in busy
     assert "around the slowed link" in page
     assert "around the slowed link" not in busy

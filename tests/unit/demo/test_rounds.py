@@ -19,8 +19,9 @@ from octopis.demo.workload import SlowedLink
 from octopis.errors import OperationFailed
 from octopis.overlay.settings import parse_overlay
 from octopis.overlay.status import ask_all
+from octopis.overlay.supervisor import Supervisor
 from octopis.scenario.folder import Scenario
-from support.overlay_command import SMALL
+from support.overlay_command import SMALL, processes_in
 
 
 def test_round_is_played_through_real_brokers(tmp_path: Path, scenario: Scenario, link: SlowedLink):
@@ -56,21 +57,9 @@ def test_documents_differ_in_the_algorithm_alone(scenario: Scenario, link: Slowe
     assert found[1].bandwidth_bytes_per_s == link.bytes_per_s
 
 
-def processes_in(folder: Path) -> list[str]:
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            text = path.read_bytes()
-        except OSError:
-            continue
-        if str(folder).encode() in text:
-            found.append(path.parent.name)
-    return found
-
-
 def test_overlay_runs_in_processes_of_its_own_and_leaves_counts_and_nothing_else(tmp_path: Path):
     async def work() -> None:
-        async with overlay_up(overlay_order(SMALL, tmp_path)) as state:
+        async with overlay_up(Supervisor(overlay_order(SMALL, tmp_path))) as state:
             assert processes_in(tmp_path)
             assert str(os.getpid()) not in processes_in(tmp_path)
             statuses = await ask_all(state.addresses)
@@ -84,7 +73,7 @@ def test_overlay_runs_in_processes_of_its_own_and_leaves_counts_and_nothing_else
 
 def test_overlay_is_stopped_when_what_used_it_fails(tmp_path: Path):
     async def work() -> None:
-        async with overlay_up(overlay_order(SMALL, tmp_path)):
+        async with overlay_up(Supervisor(overlay_order(SMALL, tmp_path))):
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -97,7 +86,7 @@ def test_overlay_is_stopped_when_it_is_cancelled(tmp_path: Path, moment: str):
     up = asyncio.Event()
 
     async def use() -> None:
-        async with overlay_up(overlay_order(SMALL, tmp_path)):
+        async with overlay_up(Supervisor(overlay_order(SMALL, tmp_path))):
             up.set()
             await asyncio.sleep(60)
 
@@ -118,7 +107,7 @@ def test_overlay_that_cannot_start_says_why(tmp_path: Path):
     (tmp_path / "trace" / "a,0").write_text("in the way", encoding="utf-8")
 
     async def work() -> None:
-        async with overlay_up(overlay_order(SMALL, tmp_path)):
+        async with overlay_up(Supervisor(overlay_order(SMALL, tmp_path))):
             pytest.fail("must not come here")
 
     with pytest.raises(OperationFailed, match="is a file"):

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from octopis.demo.fault import cast
 from octopis.demo.run import run_demo
 from octopis.demo.stage import PlainStage
 from octopis.demo.workload import SMALL
@@ -22,5 +23,5 @@ def test_folder_of_somebody_else_is_refused_before_anything_is_done(tmp_path: Pa
     (tmp_path / "mine").touch()
     stage = Listener()
     with pytest.raises(InvalidConfiguration, match="not from a demo"):
-        run_demo(SMALL, tmp_path, stage)
+        run_demo(SMALL, cast.SMALL, tmp_path, stage)
     assert stage.said == []

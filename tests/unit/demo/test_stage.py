@@ -15,7 +15,7 @@ from octopis.demo.workload import SlowedLink
 
 @pytest.fixture
 def scene(scot: SCOT, link: SlowedLink) -> Scene:
-    return Scene(scot, link, Algorithm.DNR, 3, 3, notifications=330, due=936)
+    return Scene(scot, link, Algorithm.DNR, 3, 4, notifications=330, due=936)
 
 
 @pytest.fixture
@@ -34,12 +34,12 @@ def test_plain_lines_come_every_few_seconds_at_most(
             clock[0] = tenth / 10
             told(snapshot(slowed_queue=tenth, cases={"I": 2}, overloaded=["b,2 → b,0"]))
     lines = printed.getvalue().splitlines()
-    assert lines[0] == "Round 3 of 3, DNR, dynamic routing."
+    assert lines[0] == "Round 3 of 4, DNR, dynamic routing."
     assert lines[2:] == [
         "    3 s: 0 of 330 published, 0 of 936 delivered; 30 wait for the slowed link; overloaded "
-        "links: 1; cases I 2",
+        "links: 1; 2 went around",
         "    6 s: 0 of 330 published, 0 of 936 delivered; 60 wait for the slowed link; overloaded "
-        "links: 1; cases I 2",
+        "links: 1; 2 went around",
         "DNR is done after 7 s.",
     ]
 
@@ -67,7 +67,7 @@ def test_terminal_shows_the_overlay_meanwhile_and_keeps_one_line(
     text = printed.getvalue()
     assert "✓ Working [hard] 0.0 s" in text
     assert "╭─  DNR  dynamic routing" in text
-    assert "up to 91 waited for the slowed link, cases I 7" in text.splitlines()[-1]
+    assert "up to 91 waited for the slowed link, 7 went around" in text.splitlines()[-1]
 
 
 def test_interrupt_passes_and_leaves_no_line_of_success(scene: Scene):

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from octopis.demo import watching
-from octopis.demo.watching import OverlayMoment, Watcher
+from octopis.demo.watching import OverlayMoment, Rates, Watcher
 from octopis.demo.workload import SlowedLink
 from octopis.overlay.status import Statuses
 
@@ -14,6 +14,7 @@ def link_status(length: int = 0, *, overloaded: bool = False) -> dict[str, Any]:
 
 def broker_status(ims: int, links: dict[str, dict[str, Any]], **facts: object) -> dict[str, Any]:
     return {
+        "algorithm": "dnr",
         "ready": True,
         "clients": {},
         "published": 5,
@@ -75,3 +76,10 @@ def test_rate_is_over_about_the_last_second(link: SlowedLink, clock: list[int]):
     assert rates[5] == pytest.approx(200)
     assert rates[15] == 0
     assert rates[-1] == pytest.approx(50, rel=0.15)
+
+
+def test_broker_that_comes_anew_or_counts_from_nothing_again_has_no_rate_below_nothing():
+    rates = Rates()
+    rates.per_s(0, {"b,0": broker_status(500, {})})
+    found = rates.per_s(500_000_000, {"b,0": broker_status(3, {}), "b,2": broker_status(40, {})})
+    assert found == {"b,0": 0.0, "b,2": 0.0}

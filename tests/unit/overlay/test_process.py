@@ -4,7 +4,10 @@ import sys
 from pathlib import Path
 
 import msgspec
+import pytest
 
+from octopis.core.filters import dialects, sql
+from octopis.overlay import process
 from octopis.overlay.deployment import address_of, open_listeners, planned
 from octopis.overlay.process import Child, ProcessOrder
 from octopis.overlay.settings import NamedOverlay, format_overlay, parse_overlay
@@ -112,3 +115,23 @@ def test_document_that_makes_no_sense_ends_it_with_one_clear_line(tmp_path: Path
         assert process.wait(timeout=20) == 2
     (line,) = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
     assert "did you mean 'routing'" in line
+
+
+def test_language_of_filters_is_loaded_before_any_broker_takes_connections(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    loaded: list[int] = []
+
+    async def serve(_order: ProcessOrder) -> None:
+        loaded.append(sql._parser.cache_info().currsize)
+
+    for name in ("raise_file_limit", "spare_the_collector"):
+        monkeypatch.setattr(process, name, lambda: None)
+    monkeypatch.setattr(process.logging, "basicConfig", lambda **_: None)
+    monkeypatch.setattr(process, "_serve", serve)
+    order = msgspec.json.encode(ProcessOrder("overlay.toml", {})).decode()
+    monkeypatch.setattr(process.sys, "argv", ["process", order])
+    dialects._parsed_short.cache_clear()
+    sql._parser.cache_clear()
+    process.main()
+    assert loaded == [1]

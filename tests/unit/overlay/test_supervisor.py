@@ -1,11 +1,14 @@
 import asyncio
 import os
 import resource
+import signal
+import time
 from pathlib import Path
 
 import pytest
 
 from octopis.client.client import connect
+from octopis.core.model import BrokerId
 from octopis.core.topology import from_catalogue
 from octopis.errors import OperationFailed
 from octopis.overlay.registry import OverlayState, overlays
@@ -39,11 +42,35 @@ def test_process_that_ends_while_a_trace_is_written_is_a_failure_with_its_log(tm
         supervisor = Supervisor(small_order(tmp_path, trace=str(tmp_path / "trace")))
 
         def ready(_: OverlayState) -> None:
-            supervisor._children[1].kill()
+            supervisor.kill(BrokerId("b", 0))
 
         with pytest.raises(OperationFailed, match=r"process 1 with the brokers .* by signal 9"):
             await supervisor.run(ready)
         assert [len(each) for each in overlays(tmp_path)] == [0, 1]
+
+    run_live(work())
+
+
+def test_stop_while_a_process_is_dead_is_orderly_and_does_not_wait_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("octopis.overlay.deaths._FIRST_S", 60.0)
+    patient = small_order(tmp_path).configuration.replace("drain_s = 2.0", "drain_s = 60.0")
+
+    async def work() -> None:
+        supervisor = Supervisor(small_order(tmp_path, configuration=patient))
+        ready: asyncio.Future[OverlayState] = asyncio.get_running_loop().create_future()
+        running = asyncio.create_task(supervisor.run(ready.set_result))
+        await ready
+        dead = next(each for each in supervisor._children if BrokerId("b", 0) in each.brokers)
+        supervisor.kill(BrokerId("b", 0))
+        assert await dead.ended() == -signal.SIGKILL
+        await asyncio.sleep(0.1)  # the pipe to it breaks, too
+        begin = time.monotonic()
+        supervisor.stop()
+        await running
+        assert time.monotonic() - begin < 20, "to drain would take 60 s"
+        assert overlays(tmp_path) == ([], [])
 
     run_live(work())
 
