@@ -18,7 +18,8 @@ from octopis.core.routing.sbp import TwoStepBroadcast
 from octopis.core.routing.snr import StaticRouting
 from octopis.core.routing.spreading import Repair, Spreading
 from octopis.core.routing.table import Entry, IndexFactory, RoutingTable
-from octopis.core.routing.tnr import Crossroads, TargetRouting
+from octopis.core.routing.target_routing import TargetRouting
+from octopis.core.routing.tnr import Crossroads
 from octopis.core.topology import SCOT
 
 

@@ -30,7 +30,8 @@ from octopis.core.routing.messages import (
 )
 from octopis.core.routing.outbox import Outbox
 from octopis.core.routing.table import RoutingTable
-from octopis.core.routing.tnr import Crossroads, TargetRouting, plan
+from octopis.core.routing.target_routing import TargetRouting
+from octopis.core.routing.tnr import Crossroads, plan
 
 LIFE_BITS = 32
 _REMEMBERED_MAX = 256

@@ -1,0 +1,120 @@
+"""How a broker routes notifications by their targets: it matches them, and asks the rule (tnr.py).
+
+A batch is matched at once. It is passed on in parts, so that what has gone onto queues may leave
+them before the rule asks how long these are.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from math import inf
+
+from octopis.core.model import BrokerId
+from octopis.core.routing.link_status import LinkStatus
+from octopis.core.routing.messages import NO_CLUSTERS, NotificationMessage, Reason
+from octopis.core.routing.outbox import LocalClients, Outbox
+from octopis.core.routing.table import RoutingTable
+from octopis.core.routing.tnr import NO_DETOUR, Crossroads, copies, redirect
+
+_QUICK_PARTS = 8
+"""So many times as much may wait for a link that has been quick so far."""
+
+
+class TargetRouting:
+    """Matches at the publisher's host and at the targets; on the way the rule alone decides."""
+
+    def __init__(
+        self, here: Crossroads, table: RoutingTable, outbox: Outbox, clients: LocalClients
+    ) -> None:
+        self._here = here
+        self._table = table
+        self._outbox = outbox
+        self._clients = clients
+
+    @property
+    def batch_max(self) -> int:
+        """A batch is on its queues before any of it leaves: a larger one would look congested.
+
+        Without another cluster there is nothing to decide by that.
+        """
+        if not self._here.icols:
+            return sys.maxsize
+        room = min((status.congestion_threshold for status in self._here.links), default=inf)
+        return max(1, int(min(room, sys.maxsize)))
+
+    def route(
+        self, batch: Sequence[NotificationMessage], sender: BrokerId | None, now_ns: int
+    ) -> None:
+        """Route notifications of a local publisher (`sender` None) or from a neighbour."""
+        self.pass_on(self._deliver(batch, sender), now_ns)
+
+    def route_in_parts(
+        self, batch: Sequence[NotificationMessage], sender: BrokerId | None, now_ns: int
+    ) -> Iterator[None]:
+        """Match a batch at once, and pass on a part at a time: queues may empty in between.
+
+        Where all are empty, links have taken what there was at once: they get more together.
+        """
+        batch = self._deliver(batch, sender)
+        start = 0
+        while start < len(batch):
+            is_quick = not any(link.queue_length for link in self._here.links)
+            end = start + (_QUICK_PARTS * self.batch_max if is_quick else self.batch_max)
+            self.pass_on(batch[start:end], now_ns, is_quick=is_quick)
+            start = end
+            yield
+
+    def _deliver(
+        self, batch: Sequence[NotificationMessage], sender: BrokerId | None
+    ) -> Sequence[NotificationMessage]:
+        """Deliver to local clients, and return the batch with its targets."""
+        own_bit = self._here.own_bit
+        arrived: Sequence[NotificationMessage]
+        if sender is None:
+            arrived = batch
+            attributes = [message.notification.attributes for message in batch]
+            batch = [
+                NotificationMessage(message.notification, NO_CLUSTERS, hosts)
+                for message, hosts in zip(batch, self._table.reached(attributes), strict=True)
+            ]
+        else:
+            arrived = [message for message in batch if message.targets & own_bit]
+            attributes = [message.notification.attributes for message in arrived]
+        if arrived:
+            self._clients.deliver(arrived, self._table.local_matches(attributes))
+        return batch
+
+    def pass_on(
+        self, batch: Sequence[NotificationMessage], now_ns: int, *, is_quick: bool = False
+    ) -> None:
+        """Send copies to the targets beyond this broker, all of a link together.
+
+        `is_quick`: links take it at once, as far as is known, and no queue grows by it.
+        """
+        here = self._here
+        closed = here.closed(now_ns)
+        stays_open = not closed and (is_quick or here.has_room_for(len(batch)))
+        by_link: dict[LinkStatus, tuple[list[NotificationMessage], list[Reason]]] = {
+            link: ([], []) for link in here.links
+        }
+        for message in batch:
+            notification, tried = message.notification, message.tried
+            parts = here.split(message.targets & here.others, tried)
+            detour = NO_DETOUR
+            if not closed.isdisjoint(parts):
+                detour = redirect(here, parts, tried, closed)
+                self._outbox.counters.lost_without_route += detour.lost.bit_count()
+            for way, part, carried, reason in copies(here, parts, tried, detour):
+                messages, reasons = by_link[way]
+                messages.append(NotificationMessage(notification, NO_CLUSTERS, part, carried))
+                reasons.append(reason)
+                if not stays_open:  # the next one asks how long this queue is
+                    way.entered(now_ns)
+                    if way.queue_length > way.longest_uncongested:
+                        closed.add(way)
+        for way, (messages, reasons) in by_link.items():
+            if messages:
+                for reason in set(reasons):
+                    self._outbox.counters.count_case(reason.value, reasons.count(reason))
+                if stays_open:
+                    way.entered(now_ns, len(messages))
+                self._outbox.enqueue(way.link, messages, reasons)
