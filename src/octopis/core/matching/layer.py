@@ -74,7 +74,7 @@ class Layer:
 
     def __init__(self, members: Sequence[Member]) -> None:
         self.members = members
-        self.terms = sum(terms_of(member.filter.tree) for member in members)
+        self.terms = terms_in(members)
         self._removed: set[int] = set()
         self._lists: dict[str, list[Listed]] = {}
         self._blocks: dict[str | None, Block] = {}
@@ -176,10 +176,13 @@ class Layer:
                 bits |= 1 << listed.destination
         return bits
 
-    def listed_matches(self, attributes: Attributes) -> Iterator[int]:
-        """Yield the owners of listed entries that match; one may come several times."""
+    def listed_matches(self, attributes: Attributes, behind: int | None = None) -> Iterator[int]:
+        """Yield the owners of listed entries that match; one may come several times.
+
+        Or only those `behind` one destination.
+        """
         for listed in self._listed(attributes):
-            if holds(listed.nodes, attributes):
+            if behind in (None, listed.destination) and holds(listed.nodes, attributes):
                 yield listed.number
 
     def _listed(self, attributes: Attributes) -> Iterator[Listed]:
@@ -194,6 +197,25 @@ class Layer:
                         continue
                     seen.add(id(listed))
                 yield listed
+
+
+def terms_in(members: Sequence[Member]) -> int:
+    """Return how many terms these members have together."""
+    return sum(terms_of(member.filter.tree) for member in members)
+
+
+def in_parts(members: Sequence[Member], terms_max: int) -> Iterator[list[Member]]:
+    """Yield the members in parts, each of which has about so many terms."""
+    part: list[Member] = []
+    terms = 0
+    for member in members:
+        part.append(member)
+        terms += terms_of(member.filter.tree)
+        if terms >= terms_max:
+            yield part
+            part, terms = [], 0
+    if part:
+        yield part
 
 
 def _effort(term: Term, names: list[str]) -> int:

@@ -207,14 +207,16 @@ def copies(
     here: Crossroads, parts: Mapping[LinkStatus, int], tried: int, detour: Detour = NO_DETOUR
 ) -> list[tuple[LinkStatus, int, int, Reason]]:
     """Return the copies, one for each link (step 5), as `Onward` has them."""
-    found = []
-    for way, part in parts.items():
-        if way is detour.around:
-            found.append((way, part, detour.tried, detour.reason))
-        elif not way.is_icol:
-            found.append((way, part, 0, _TARGET))
-        else:
-            found.append((way, part, tried, _EARLY if part & here.beyond else _LATE))
+    around, beyond = detour.around, here.beyond
+    found = [
+        (way, part, tried, _EARLY if part & beyond else _LATE)
+        if way.is_icol
+        else (way, part, 0, _TARGET)
+        for way, part in parts.items()
+        if way is not around
+    ]
+    if around is not None:
+        found.append((around, parts[around], detour.tried, detour.reason))
     if detour.waiting:
         return [
             (way, part, carried, _WAITS if way in detour.waiting else reason)
@@ -338,20 +340,19 @@ class TargetRouting:
         self, batch: Sequence[NotificationMessage], sender: BrokerId | None, now_ns: int
     ) -> None:
         """Route notifications of a local publisher (`sender` None) or from a neighbour."""
-        own_bit = self._here.own_bit
-        arrived: Sequence[NotificationMessage]
         if sender is None:
-            arrived = batch
             attributes = [message.notification.attributes for message in batch]
+            targets, matches = self._table.reached_and_local(attributes)
+            self._clients.deliver(batch, matches)
             batch = [
                 NotificationMessage(message.notification, NO_CLUSTERS, hosts)
-                for message, hosts in zip(batch, self._table.reached(attributes), strict=True)
+                for message, hosts in zip(batch, targets, strict=True)
             ]
         else:
-            arrived = [message for message in batch if message.targets & own_bit]
-            attributes = [message.notification.attributes for message in arrived]
-        if arrived:
-            self._clients.deliver(arrived, self._table.local_matches(attributes))
+            arrived = [message for message in batch if message.targets & self._here.own_bit]
+            if arrived:
+                attributes = [message.notification.attributes for message in arrived]
+                self._clients.deliver(arrived, self._table.local_matches(attributes))
         self.pass_on(batch, now_ns)
 
     def pass_on(self, batch: Sequence[NotificationMessage], now_ns: int) -> None:
