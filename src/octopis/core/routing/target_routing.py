@@ -67,19 +67,17 @@ class TargetRouting:
         self, batch: Sequence[NotificationMessage], sender: BrokerId | None
     ) -> Sequence[NotificationMessage]:
         """Deliver to local clients, and return the batch with its targets."""
-        own_bit = self._here.own_bit
-        arrived: Sequence[NotificationMessage]
         if sender is None:
-            arrived = batch
             attributes = [message.notification.attributes for message in batch]
-            batch = [
+            targets, matches = self._table.reached_and_local(attributes)
+            self._clients.deliver(batch, matches)
+            return [
                 NotificationMessage(message.notification, NO_CLUSTERS, hosts)
-                for message, hosts in zip(batch, self._table.reached(attributes), strict=True)
+                for message, hosts in zip(batch, targets, strict=True)
             ]
-        else:
-            arrived = [message for message in batch if message.targets & own_bit]
-            attributes = [message.notification.attributes for message in arrived]
+        arrived = [message for message in batch if message.targets & self._here.own_bit]
         if arrived:
+            attributes = [message.notification.attributes for message in arrived]
             self._clients.deliver(arrived, self._table.local_matches(attributes))
         return batch
 
