@@ -85,7 +85,7 @@ def test_few_subscriptions_to_a_few_attributes_stand_in_one_block():
         one, other = f"a{number % 5}", f"b{number % 4}"
         index.add(number, parse_filter(f"{one} > {number} AND {other} < {number + 9}"), "link")
     batch = [{"a0": 100, "b0": 8, "a1": 3}] * 256
-    assert index.matches(batch) == [[0]] * 256
+    assert index.matches(batch) == [[0, 20, 40]] * 256
     (layer,) = index._layers
     assert not layer.has_lists
     assert index._rare.reached(batch[0], 0) == 0
