@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -206,12 +207,17 @@ def test_evaluation_that_was_stopped_is_the_same_to_the_byte_and_a_lost_delivery
     octopis, spark: SparkSession, first: tuple[Path, Report], stopped: Path
 ):
     out = stopped / "out"
+    by_another_java = tuple(f"{name}/notifications.parquet/" for name in scenarios(out))
     evaluated(spark, out)
     assert contents(out / "report") == contents(first[0] / "report")
     for part in ("scenarios", "truth", "metrics"):
         found, expected = contents(out / part), contents(first[0] / part)
         assert found.keys() == expected.keys()
-        assert [name for name in found if found[name] != expected[name]] == []
+        other = [name for name in found if found[name] != expected[name]]
+        # Each Java lists the encodings of a column in an order of its own, in the file's footer.
+        assert [name for name in other if not name.startswith(by_another_java)] == []
+        for name in other:
+            assert pq.read_table(out / part / name).equals(pq.read_table(first[0] / part / name))
 
     rewrite(out / "runs" / "burst-100000-by-2-seed1-dnr", "deliveries", lambda rows: rows[1:])
     shutil.rmtree(out / "metrics" / "several-seed1")

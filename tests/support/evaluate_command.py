@@ -23,7 +23,9 @@ from support.evaluations import tiny_sizes
 with tiny_sizes():
     main()
 """
-SMALLEST = (sys.executable, "-c", TINY, "evaluate")
+# On a Spark with the settings of the tests' own: how many files a table has depends on them.
+SETTINGS = ("--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=3")
+SMALLEST = (sys.executable, "-c", TINY, "evaluate", *SETTINGS)
 """The same command with scenarios that are soon built."""
 
 

@@ -41,13 +41,12 @@ COMMANDS = {
     ),
     "evaluate": CommandPlace(
         "octopis.cli.evaluate:evaluate",
-        "Run the paper's experiments under BID, SNR and DNR, and set the results beside the "
-        "paper's.",
+        "Run the paper's experiments under BID, SNR, DNR and our TNR, and compare with the paper.",
         "all",
     ),
     "demo": CommandPlace(
         "octopis.cli.demo:demo",
-        "Play one scenario through a live overlay with a slow link, under BID, SNR and DNR.",
+        "Play one scenario through a live overlay with a slow link, under BID, SNR, DNR and TNR.",
         "all",
     ),
     "topology": CommandPlace(

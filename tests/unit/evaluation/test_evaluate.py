@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from octopis.core.topology import format_topology, from_catalogue
 from octopis.errors import InvalidConfiguration, SweepFailed
-from octopis.evaluation import evaluate
+from octopis.evaluation import evaluate, sensitivity
 from octopis.evaluation.evaluate import Evaluation, check_quotes
 from octopis.evaluation.exact import exact
 from octopis.evaluation.experiments import EvaluationSize, Experiment, points
@@ -118,7 +118,7 @@ def test_seed_is_added_to_a_finished_evaluation_on_another_overlay(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     topology = format_topology(from_catalogue("figure-3"))
-    # One experiment of one point tells as much as all of them.
+    # One experiment of one point tells as much as all of them, and so does one varied scenario.
     monkeypatch.setattr(evaluate, "points", lambda *asked: points(*asked)[:1])
 
     def results() -> dict[Path, int]:
@@ -127,6 +127,8 @@ def test_seed_is_added_to_a_finished_evaluation_on_another_overlay(
         return {path: path.stat().st_mtime_ns for path in files if path.name != "sweep.json"}
 
     with tiny_sizes():
+        both_bases = sensitivity.bases
+        monkeypatch.setattr(sensitivity, "bases", lambda *asked: both_bases(*asked)[:1])
         evaluation_in(tmp_path, topology=topology).run(spark)
         first = results()
         found = evaluation_in(tmp_path, topology=topology, seeds=2)
