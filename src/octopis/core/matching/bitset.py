@@ -46,6 +46,9 @@ _AT_ONCE_MAX = 1_000
 _JOINED_MAX = 50_000
 """Terms of a layer that is built meanwhile: larger ones would hold others up now and then."""
 
+_SMALL_TERMS = 512
+"""Terms of an index that one block reads sooner than they are evaluated, whatever they ask for."""
+
 _BUILD_EVALUATIONS = 4_000
 """Evaluations of pending filters that cost about as much as building a small layer."""
 
@@ -350,7 +353,9 @@ class BitsetIndex(Generic[Id, Destination]):
                 self._extra_reads = 0
 
     def _index_pending(self) -> None:
-        members = self._rare.take(self._pending.values())
+        members = list(self._pending.values())
+        if self._terms > _SMALL_TERMS:
+            members = self._rare.take(members)
         self._pending.clear()
         self._pending_weight = self._pending_terms = self._evaluations = 0
         if members:

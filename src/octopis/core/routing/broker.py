@@ -266,7 +266,7 @@ class Broker:
         self, link: BrokerId, messages: Sequence[Message], now_ns: int = 0
     ) -> Iterator[list[Effect]]:
         """Do the same, in parts: the effects of each are to be carried out before the next."""
-        if all(map(_is_notification, messages)):
+        if set(map(type, messages)) == {NotificationMessage}:
             step = len(messages) if self._in_parts is not None else self.batch_size(messages)
             for start in range(0, len(messages), step):
                 batch = messages[start : start + step]
