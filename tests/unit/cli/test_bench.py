@@ -172,3 +172,17 @@ def test_profile_that_is_there_is_replaced_only_by_force(octopis, tmp_path, monk
     assert not measured, "it is said before seconds of measuring"
     assert octopis("bench", "calibrate", "--out", str(mine), "--force")[0] == 0
     assert "routing_us" in mine.read_text(encoding="utf-8")
+
+
+def test_faults_measures_what_arrives_under_every_algorithm(octopis):
+    status, printed, error = octopis(
+        "bench", "faults", "--topology", "figure-3", "--share", "0.1", "--draws", "2", "--json"
+    )
+    assert status == 0
+    assert "measured draw 2 of 2" in error
+    found = {row["algorithm"]: row for row in json.loads(printed)["figures"]}
+    assert list(found) == ["tnr", "snr", "dnr", "bid"]
+    assert len({row["expected"] for row in found.values()}) == 1
+    assert found["tnr"]["delivered"] == found["tnr"]["expected"] > 0
+    assert found["snr"]["percent"] < 100
+    assert found["tnr"]["longer_mean"] > 0
