@@ -239,6 +239,7 @@ class TargetNotifying(_MatchedOnce):
 
     def __init__(self, kernel: Kernel, ledger: Ledger, costs: Costs, subscriptions: int) -> None:
         super().__init__(kernel, ledger, costs, subscriptions)
+        self._send = kernel.untold_sender
         self._ways = TargetWays(kernel.network)
         brokers = len(kernel.network.stations)
         counts = range(brokers + 1)

@@ -151,6 +151,7 @@ class TargetSubscribing(Subscribing):
     def __init__(self, kernel: Kernel, ledger: Ledger, costs: Costs) -> None:
         super().__init__(kernel, ledger, costs)
         self._service_ns = costs.target_subscription_ns
+        self._send = kernel.untold_sender
         self._ways = TargetWays(kernel.network)
         brokers = len(kernel.network.stations)
         self._everyone = (1 << brokers) - 1

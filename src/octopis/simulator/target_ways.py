@@ -35,11 +35,14 @@ class TargetWays:
                 known = self._learn(station, targets)
             for way, copy in known:
                 if way.free_at > now:  # else its queue is empty, and nothing is down here
+                    way.tell(now)
                     copy.link.roll(now)
                     if not tnr.is_open(copy.link):
                         break
             else:
                 return known, 0
+        for way in station.outputs:
+            way.tell(now)
         planned, unreachable = tnr.plan(self._crossroads[station.index], targets, tried, now)
         return self._in_order(planned), unreachable
 
