@@ -70,12 +70,12 @@ def of_kind(folder: Path, kind: str) -> dict[str, dict[str, str]]:
 def test_generated_scenarios_are_equal_to_the_byte(runs: tuple[Path, Path]):
     one, other = (of_kind(folder, "scenario") for folder in runs)
     assert one == other
-    assert [len(files) for files in one.values()] == [4] * 6
+    assert [len(files) for files in one.values()] == [4] * 8
 
 
 def test_traces_of_every_algorithm_are_equal_to_the_byte(runs: tuple[Path, Path]):
     one, other = (of_kind(folder, "trace") for folder in runs)
     assert one == other
-    assert [len(files) for files in one.values()] == [8] * 6
+    assert [len(files) for files in one.values()] == [8] * 8
     # Every run is another one: no file was compared with itself.
-    assert len({files["deliveries.parquet"] for files in one.values()}) == 6
+    assert len({files["deliveries.parquet"] for files in one.values()}) == 8

@@ -35,7 +35,7 @@ FULL = Setup(
 )
 
 
-@pytest.mark.parametrize("algorithm", Algorithm)
+@pytest.mark.parametrize("algorithm", [Algorithm.SNR, Algorithm.DNR, Algorithm.BID])
 @pytest.mark.parametrize("order", [1, -1])
 def test_link_is_down_while_one_of_two_cuts_that_meet_says_so(algorithm: Algorithm, order: int):
     setup = Setup(
@@ -47,6 +47,20 @@ def test_link_is_down_while_one_of_two_cuts_that_meet_says_so(algorithm: Algorit
     with ran(setup, Level.DELIVERIES) as (_, trace):
         got = [number for _, number, _ in made_deliveries(trace)]
         assert got == [*range(10), *range(100, 200)]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_target_routing_goes_around_while_one_of_two_cuts_that_meet_says_so(order: int):
+    setup = Setup(
+        algorithm=Algorithm.TNR,
+        subscribers=(Subscribes("c,0"),),
+        publications=tuple(Publishes("a,0", number * MS) for number in range(200)),
+        faults=(CutLink("a,0", "b,0", 10, 60), CutLink("a,0", "b,0", 60, 100))[::order],
+    )
+    with ran(setup, Level.DELIVERIES) as (_, trace):
+        hops = {row["sequence"]: row["hops"] for row in rows(trace, "deliveries")}
+        assert len(hops) == 200
+        assert sorted(number for number in hops if hops[number] > 2) == list(range(10, 100))
 
 
 FIVE = Setup(

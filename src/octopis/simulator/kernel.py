@@ -180,7 +180,8 @@ class Kernel:
         else:
             start = now
         untold = output.untold
-        untold += (now, start)
+        untold.append(now)
+        untold.append(start)
         if len(untold) > _UNTOLD_MAX:
             output.tell(now)
         self._plan_slot(output, copy, start)

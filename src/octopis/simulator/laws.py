@@ -104,7 +104,9 @@ class Laws:
             flight.detoured |= carried
             place += copy.tried * len(self._taken_in)
         visits = flight.visits
-        if visits is None:
+        if carried == station.bit:  # its way ends here; that it is delivered once is another law
+            pass
+        elif visits is None:
             flight.visits = {place: carried}
         else:
             before = visits.get(place, 0)
@@ -112,7 +114,8 @@ class Laws:
                 self._break("no loop", "a target came again", now, station, flight)
             visits[place] = before | carried
         if carried & station.bit & ~flight.detoured:
-            distance = self._distances(flight.host)[index]
+            distances = self._known_distances.get(flight.host.index)
+            distance = (distances or self._distances(flight.host))[index]
             if copy.hops != distance:
                 detail = f"{copy.hops} links, the distance is {distance}, around nothing"
                 self._break("path bounds", detail, now, station, flight)

@@ -251,6 +251,14 @@ class TargetNotifying(_MatchedOnce):
     def _routing_ns(self, carried: int) -> int:
         return self._routing_costs_ns[carried]
 
+    def service_ns(self, station: Station, copy: Copy) -> int:
+        """As the base; in short for the most copies, which are for one broker that they reach."""
+        if copy.mask == station.bit:
+            local_ns = self._local_matching_ns[station.index]
+            if local_ns >= 0:
+                return self._routing_costs_ns[1] + local_ns
+        return super().service_ns(station, copy)
+
     def send_ns(self, mask: int) -> int:
         """Targets make a copy a little longer."""
         return self._sending_ns[mask.bit_count()]
@@ -259,7 +267,7 @@ class TargetNotifying(_MatchedOnce):
         """Act on a notification that came over `output`, or from a local publisher."""
         flight: Flight = copy.subject
         targets = self._arrive(flight, station, copy, now)
-        if targets:
+        if targets:  # most copies end where they arrive
             copies, unreachable = self._ways.plan(station, targets, copy.tried, now)
             if unreachable:
                 flight.excused |= unreachable

@@ -77,7 +77,10 @@ def test_figures_that_make_sense_pass(costs: Costs):
 def test_profile_tells_the_source_of_every_figure(name: str):
     profile = profile_named(name)
     assert profile.name == name
-    assert tuple(profile.sources) == profile.costs.__struct_fields__
+    said = [
+        name for name, cost in msgspec.structs.asdict(profile.costs).items() if cost is not None
+    ]
+    assert list(profile.sources) == said
     assert all(profile.sources.values())
 
 

@@ -4,6 +4,7 @@ import tomllib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
 from octopis.core.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
 from octopis.core.routing.options import RoutingOptions
@@ -32,7 +33,7 @@ HEADING = '[scenario]\nname = "burst"\nseed = 7\n'
 TOPOLOGY = '[topology]\ncatalogue = "figure-7"\n'
 ROUTING = '[routing]\nalgorithm = "dnr"\n'
 COST_TABLE = "[costs]\n" + "".join(
-    f"{name} = {getattr(COSTS, name)!r}\n" for name in COSTS.__struct_fields__
+    f"{name} = {cost!r}\n" for name, cost in asdict(COSTS).items() if cost is not None
 )
 SLOW = '[[slow_links]]\nsource = "a,0"\ntarget = "b,0"\nfactor = 3\nbegin_ms = 0\nend_ms = 10.5\n'
 CUT = '[[cut_links]]\nsource = "B(a, 0)"\ntarget = "a,1"\nbegin_ms = 5\nend_ms = 6\n'
