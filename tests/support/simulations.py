@@ -23,7 +23,14 @@ from octopis.core.routing import Algorithm
 from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import SCOT, NamedTopology
 from octopis.scenario.costs import Costs, Profile
-from octopis.scenario.document import CutLink, Heading, QueueOptions, SlowLink, format_scenario
+from octopis.scenario.document import (
+    CutLink,
+    Fault,
+    Heading,
+    QueueOptions,
+    SlowLink,
+    format_scenario,
+)
 from octopis.scenario.folder import Scenario, read_scenario, write_scenario
 from octopis.scenario.tables import PUBLISHERS, SUBSCRIPTIONS
 from octopis.simulator.run import run
@@ -86,7 +93,7 @@ class Setup:
     congestion_threshold: float = 10.0
     window_ns: int = 50 * MS
     queues: QueueOptions = field(default_factory=QueueOptions)
-    faults: tuple[SlowLink | CutLink, ...] = ()
+    faults: tuple[Fault, ...] = ()
     seed: int = 7
 
     def numbered(self) -> list[tuple[str, int, Publishes]]:

@@ -42,6 +42,12 @@ class Figures:
     memory_mb: float
     ims: int
     deliveries: int
+    notifications: int = 0
+
+    @property
+    def notifications_per_s(self) -> float:
+        """Notifications per second of run time, subscriptions and all."""
+        return self.notifications / self.run_s
 
     @property
     def ims_per_s(self) -> float:
@@ -53,6 +59,7 @@ def cases(seed: int, *, large: bool) -> list[SimulatorCase]:
     """Return what is measured; `large` adds an overlay of 2,000 brokers."""
     found = [
         _on_paper_overlay("snr, deliveries", Algorithm.SNR, Level.DELIVERIES, 1_000, seed),
+        _on_paper_overlay("tnr, deliveries", Algorithm.TNR, Level.DELIVERIES, 1_000, seed),
         _on_paper_overlay("dnr, deliveries", Algorithm.DNR, Level.DELIVERIES, 100, seed),
         _on_paper_overlay("bid, deliveries", Algorithm.BID, Level.DELIVERIES, 100, seed),
         _on_paper_overlay("snr, full", Algorithm.SNR, Level.FULL, 20, seed),
@@ -82,7 +89,7 @@ def _on_paper_overlay(
         notifications_each=each,
         seed=seed,
     )
-    targets = (60.0, 3_000.0) if each == 1_000 else (None, None)
+    targets = (60.0, 3_000.0) if each == 1_000 and algorithm is Algorithm.SNR else (None, None)
     return SimulatorCase(f"S_e, {name}", plan, level, *targets)
 
 
@@ -105,7 +112,8 @@ def measure(folder: Path, trace: Path, level: Level) -> Figures:
     summary = run_scenario(scenario, trace, level=level)
     run_s = time.perf_counter() - start
     ims = summary.subscription_ims + summary.notification_ims
-    return Figures(read_s, run_s, memory_peak_mb(), ims, summary.deliveries)
+    memory_mb, notifications = memory_peak_mb(), summary.notifications
+    return Figures(read_s, run_s, memory_mb, ims, summary.deliveries, notifications)
 
 
 if __name__ == "__main__":

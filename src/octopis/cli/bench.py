@@ -249,14 +249,29 @@ def bench_simulator(
         measured.append((case, figures))
     if as_json:
         rows = [
-            asdict(figures) | {"case": case.name, "ims_per_s": figures.ims_per_s}
+            asdict(figures)
+            | {
+                "case": case.name,
+                "ims_per_s": figures.ims_per_s,
+                "notifications_per_s": figures.notifications_per_s,
+            }
             for case, figures in measured
         ]
         output.print_json({"machine": machine.describe(), "seed": seed, "figures": rows})
         return
     output.print_table(
         "Simulator (the trace is written; reading the scenario is not counted)",
-        ("what", "IMs", "deliveries", "s", "at most", "IMs/s", "memory MB", "at most "),
+        (
+            "what",
+            "IMs",
+            "deliveries",
+            "s",
+            "at most",
+            "IMs/s",
+            "notifications/s",
+            "memory MB",
+            "at most ",
+        ),
         [
             (
                 case.name,
@@ -265,6 +280,7 @@ def bench_simulator(
                 figures.run_s,
                 case.seconds_target or "",
                 figures.ims_per_s,
+                figures.notifications_per_s,
                 figures.memory_mb,
                 case.memory_mb_target or "",
             )

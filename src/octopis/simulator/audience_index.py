@@ -74,6 +74,16 @@ class AudienceIndex:
         """Return for each notification the subscriptions that match, in the order of numbers."""
         return [[subscription for subscription, _ in self._found(each)] for each in batch]
 
+    def reached_and_matches(
+        self, batch: Batch, destination: Any
+    ) -> tuple[list[int], list[list[str]]]:
+        """Return what `reached` does, and the matches behind one destination."""
+        behind = [
+            [subscription for subscription, place in self._found(each) if place == destination]
+            for each in batch
+        ]
+        return self.reached(batch), behind
+
     def _found(self, attributes: object) -> list[tuple[str, Any]]:
         assert isinstance(attributes, FlightAttributes), "brokers pass notifications on untouched"
         held = self._held

@@ -24,6 +24,8 @@ from octopis.simulator.network import Network, Output, Station, Waiting
 Served = Callable[[Station, Copy, int], None]
 """Who is told that a station has served a message, just before it acts on it: the checkers."""
 
+_UNTOLD_MAX = 512
+
 Arrival = tuple[int, int, Station, Copy]
 """A message of a local client: time, number, station, copy."""
 
@@ -155,10 +157,33 @@ class Kernel:
         """What puts a copy on a queue: `send` where queues are tracked, else `enqueue`."""
         return self.send if self.network.tracks_queues else self.enqueue
 
+    @property
+    def untold_sender(self) -> Callable[[Output, Copy, int], None]:
+        """The same for who calls `Output.tell` before asking for a status."""
+        return self.send if self._recorder is not None else self.send_untold
+
     def send(self, output: Output, copy: Copy, now: int) -> None:
         """Put a copy on an output's queue, and count it in the queue's status."""
         output.status.entered(now)  # type: ignore[union-attr]  # `sender` has seen to it
         self.enqueue(output, copy, now)
+
+    def send_untold(self, output: Output, copy: Copy, now: int) -> None:
+        """As `send`, where only `Output.tell` brings a status up to date; nothing is recorded."""
+        if output.free_at > now:
+            output.tell(now)
+            self.send(output, copy, now)
+            return
+        output.messages += 1
+        start = output.source.sender_free
+        if start > now:
+            output.waited_ns += start - now
+        else:
+            start = now
+        untold = output.untold
+        untold += (now, start)
+        if len(untold) > _UNTOLD_MAX:
+            output.tell(now)
+        self._plan_slot(output, copy, start)
 
     def enqueue(self, output: Output, copy: Copy, now: int) -> None:
         """Put a copy on an output's queue; its status is nobody's business, or knows already."""
@@ -178,13 +203,16 @@ class Kernel:
             self._recorder.message(output, copy, now, start, 0, "left")
 
     def _give_slot(self, output: Output, copy: Copy, start: int) -> None:
+        if output.status is not None:
+            output.status.leaves_at = start
+        self._plan_slot(output, copy, start)
+
+    def _plan_slot(self, output: Output, copy: Copy, start: int) -> None:
         output.source.sender_free = end = start + copy.send_ns
         if output.slow:
             end = start + output.busy_ns(start, copy.send_ns)
         output.free_at = end
         output.slot_start = start
-        if output.status is not None:
-            output.status.leaves_at = start
         heappush(self._agenda, (end + output.latency_ns, output.arrival_rank, copy))
 
     def _wait(self, output: Output, copy: Copy, now: int) -> None:

@@ -23,6 +23,7 @@ from octopis.core.routing import Algorithm
 from octopis.errors import LawViolated
 from octopis.scenario.tables import Publisher, Subscriber
 from octopis.simulator.audience import Audience, Broadcast, Copy, Flight
+from octopis.simulator.kernel import Served
 from octopis.simulator.network import Network, Output, Station
 
 ORACLE_PAIRS = 300
@@ -61,9 +62,14 @@ class Laws:
     def served(self, station: Station, copy: Copy, now: int) -> None:
         """Check a message of any kind that a station has served."""
         if isinstance(copy.subject, Flight):
-            self.served_notification(station, copy, now)
+            self.of_notifications(station, copy, now)
         else:
             self.served_subscription(station, copy, now)
+
+    @property
+    def of_notifications(self) -> Served:
+        """What checks every copy of a notification that a station has served."""
+        return self._served_with_targets if self._is_tnr else self.served_notification
 
     def served_notification(self, station: Station, copy: Copy, now: int) -> None:
         """Check a copy that a station has served."""
@@ -71,9 +77,7 @@ class Laws:
         flight: Flight = copy.subject
         if copy.hops > self._path_max:
             self._break("path bounds", f"a path of {copy.hops} links", now, station, flight)
-        if self._is_tnr:
-            self._check_targets(flight, copy, station, now)
-        elif self._is_bid:
+        if self._is_bid:
             self._check_identifications(flight, copy, station, now)
         elif flight.visited & station.bit:
             self._break("no loop", "a broker got a second copy", now, station, flight)
@@ -90,20 +94,25 @@ class Laws:
             self._break("no loop", "an identification came again", now, station, flight)
         visits[station.index] = before | copy.mask
 
-    def _check_targets(self, flight: Flight, copy: Copy, station: Station, now: int) -> None:
-        carried = copy.mask
+    def _served_with_targets(self, station: Station, copy: Copy, now: int) -> None:
+        index, carried, flight = station.index, copy.mask, copy.subject
+        self._taken_in[index] += 1
+        if copy.hops > self._path_max:
+            self._break("path bounds", f"a path of {copy.hops} links", now, station, flight)
+        place = index
         if copy.tried:
             flight.detoured |= carried
+            place += copy.tried * len(self._taken_in)
         visits = flight.visits
         if visits is None:
-            visits = flight.visits = {}
-        place = copy.tried * len(self._taken_in) + station.index
-        before = visits.get(place, 0)
-        if before & carried or (flight.visited & station.bit and not copy.hops):
-            self._break("no loop", "a target came again", now, station, flight)
-        visits[place] = before | carried
+            flight.visits = {place: carried}
+        else:
+            before = visits.get(place, 0)
+            if before & carried or not copy.hops:
+                self._break("no loop", "a target came again", now, station, flight)
+            visits[place] = before | carried
         if carried & station.bit & ~flight.detoured:
-            distance = self._distances(flight.host)[station.index]
+            distance = self._distances(flight.host)[index]
             if copy.hops != distance:
                 detail = f"{copy.hops} links, the distance is {distance}, around nothing"
                 self._break("path bounds", detail, now, station, flight)

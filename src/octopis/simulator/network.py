@@ -53,9 +53,11 @@ class Output:
         "status",
         "subscription_messages",
         "target",
+        "untold",
         "up",
         "waited_ns",
         "waiting",
+        "window_ns",
     )
 
     def __init__(self, index: int, source: "Station", target: "Station", is_icol: bool) -> None:
@@ -79,6 +81,12 @@ class Output:
         """Whether neither the link is cut nor one of its ends is dead."""
         self.status: LinkStatus | None = None
         """What routing knows of the queue; kept only where somebody asks."""
+        self.window_ns = 0
+        self.untold: list[int] = []
+        """Times at which messages came to the queue, and left it, of which it does not know yet.
+
+        Most queues are empty most of the time, and nobody asks for their status.
+        """
         self.messages = 0
         self.subscription_messages = 0
         self.high_rate_messages = 0
@@ -99,6 +107,21 @@ class Output:
     def longest(self) -> int:
         """The most messages that were queued at once."""
         return max(self.queue_length_max, min(1, self.messages))
+
+    def tell(self, now: int) -> None:
+        """Tell the status what has happened so far, but for what is too old to matter."""
+        untold = self.untold
+        if untold:
+            # What left before the last finished window is in none of its counts.
+            oldest = (now // self.window_ns - 1) * self.window_ns
+            at = len(untold)
+            while at and untold[at - 1] >= oldest:
+                at -= 2
+            status = self.tracked_status
+            for enters in range(at, len(untold), 2):
+                status.entered(untold[enters])
+                status.leaves_at = untold[enters + 1]
+            untold.clear()
 
     def busy_ns(self, start: int, send_ns: int) -> int:
         """Return how long a message that starts at `start` keeps the link busy."""
@@ -191,6 +214,7 @@ class Network:
                 congestion_threshold=congestion_threshold,
                 window_ns=window_ns,
             )
+            output.window_ns = window_ns
             if output.is_icol:
                 output.source.icols.append(output.status)
         self.tracks_queues = True

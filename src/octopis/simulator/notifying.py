@@ -13,7 +13,9 @@ from octopis.simulator.audience import Copy, Flight
 from octopis.simulator.kernel import Kernel
 from octopis.simulator.ledger import Ledger
 from octopis.simulator.network import Output, Station
-from octopis.simulator.target_ways import TargetWays
+from octopis.simulator.target_ways import TargetWays, Ways
+
+_NAMES = {reason: reason.value for reason in Reason}
 
 
 class Notifying:
@@ -143,35 +145,50 @@ class DynamicNotifying(StaticNotifying):
 class _MatchedOnce(Notifying):
     """Base of those whose copies carry the brokers that they are for: only these match again."""
 
+    def __init__(self, kernel: Kernel, ledger: Ledger, costs: Costs, subscriptions: int) -> None:
+        super().__init__(kernel, ledger, costs, subscriptions)
+        self._local_matching_ns = [-1] * len(kernel.network.stations)
+
     def _routing_ns(self, carried: int) -> int:
         raise NotImplementedError
 
     def service_ns(self, station: Station, copy: Copy) -> int:
         """Routing costs by what is carried; matching is rare."""
-        flight: Flight = copy.subject
-        carried = copy.mask if copy.hops else flight.targets & ~station.bit
-        return self._routing_ns(carried.bit_count()) + self.matching_ns(station, copy)
+        if not copy.hops:
+            flight: Flight = copy.subject
+            others = flight.targets & ~station.bit
+            return self._routing_ns(others.bit_count()) + self._matching_ns
+        routing_ns = self._routing_ns(copy.mask.bit_count())
+        return routing_ns + self._local_ns(station) if copy.mask & station.bit else routing_ns
 
     def matching_ns(self, station: Station, copy: Copy) -> int:
         """Matching at the publisher's host, and among local clients where it is for them."""
         if not copy.hops:
             return self._matching_ns
-        if copy.mask & station.bit:
-            return self._costs.matching_ns(station.local_subscriptions)
-        return 0
+        return self._local_ns(station) if copy.mask & station.bit else 0
+
+    def _local_ns(self, station: Station) -> int:
+        """Matching against a broker's own clients, all of whom have subscribed by now."""
+        found = self._local_matching_ns[station.index]
+        if found < 0:
+            found = self._costs.matching_ns(station.local_subscriptions)
+            self._local_matching_ns[station.index] = found
+        return found
 
     def _arrive(self, flight: Flight, station: Station, copy: Copy, now: int) -> int:
         """Deliver to local clients what is for them; return the brokers that it is still for."""
-        left = copy.mask
-        if not copy.hops:
-            left = flight.targets
-            flight.accepted_ns = now
+        left, hops, bit = copy.mask, copy.hops, station.bit
         if now > flight.completed_ns:  # noqa: PLR1730 - millions of times, and max is slower
             flight.completed_ns = now
-        flight.matching_ns += self.matching_ns(station, copy)
-        if left & station.bit:
-            flight.audience.reach(flight.row, station.index, now, copy.hops)
-            left ^= station.bit
+        if not hops:
+            left = flight.targets
+            flight.accepted_ns = now
+            flight.matching_ns += self._matching_ns
+        if left & bit:
+            if hops:
+                flight.matching_ns += self._local_ns(station)
+            flight.audience.reach(flight.row, station.index, now, hops)
+            return left ^ bit
         return left
 
     def _only_over(self, output: Output, copy: Copy) -> int:  # noqa: ARG002 - as the base
@@ -222,6 +239,7 @@ class TargetNotifying(_MatchedOnce):
 
     def __init__(self, kernel: Kernel, ledger: Ledger, costs: Costs, subscriptions: int) -> None:
         super().__init__(kernel, ledger, costs, subscriptions)
+        self._send = kernel.untold_sender
         self._ways = TargetWays(kernel.network)
         brokers = len(kernel.network.stations)
         counts = range(brokers + 1)
@@ -243,12 +261,24 @@ class TargetNotifying(_MatchedOnce):
         targets = self._arrive(flight, station, copy, now)
         if targets:
             copies, unreachable = self._ways.plan(station, targets, copy.tried, now)
-            flight.excused |= unreachable
-            self._begin(flight, [way for way, _ in copies])
-            for _, each in copies:
-                self._ledger.count_case(each.reason.value)
-            hops = copy.hops + 1
+            if unreachable:
+                flight.excused |= unreachable
+            flight.copies += len(copies)
+            flight.outstanding += len(copies)  # before any is sent: a full queue may lose one
+            self._count(flight, copies)
+            send, hops, sending_ns = self._send, copy.hops + 1, self._sending_ns
             for way, (_, part, tried, reason) in copies:
-                onward = Copy(flight, hops, self.send_ns(part), reason, part, tried=tried)
-                self._send(way, onward, now)
-        self._end(flight, now)
+                send_ns = sending_ns[part.bit_count()]
+                send(way, Copy(flight, hops, send_ns, reason, part, None, tried), now)
+        flight.outstanding -= 1
+        if not flight.outstanding:
+            self._ledger.completed(flight, now)
+
+    def _count(self, flight: Flight, copies: Ways) -> None:
+        cases = self._ledger.cases
+        for _, (_, _, _, reason) in copies:
+            name = _NAMES[reason]
+            cases[name] = cases.get(name, 0) + 1
+        if flight.high_rate:
+            for way, _ in copies:
+                way.high_rate_messages += 1

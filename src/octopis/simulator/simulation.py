@@ -109,7 +109,7 @@ class Simulation:
         self._plan_faults()
         self._watch(self._begin_ns)
         if self._real is None:
-            self.kernel.run(self.notifying, laws.served_notification, self._publications())
+            self.kernel.run(self.notifying, laws.of_notifications, self._publications())
         else:
             self.kernel.run(self.notifying, laws.served, self._publications())
         self.laws.conserved(self.ledger.last_ns)

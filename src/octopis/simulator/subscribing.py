@@ -151,6 +151,7 @@ class TargetSubscribing(Subscribing):
     def __init__(self, kernel: Kernel, ledger: Ledger, costs: Costs) -> None:
         super().__init__(kernel, ledger, costs)
         self._service_ns = costs.target_subscription_ns
+        self._send = kernel.untold_sender
         self._ways = TargetWays(kernel.network)
         brokers = len(kernel.network.stations)
         self._everyone = (1 << brokers) - 1
@@ -189,18 +190,19 @@ class TargetSubscribing(Subscribing):
                     followers.append(found[0])
         else:
             self._early.wait(station, broadcast, copy.hops)
-        self._pass_on_to(targets, station, copy, now)
+        if targets:
+            self._pass_on_to(targets, station, copy, now)
+        else:
+            self._end(broadcast, 0, now)
         for follower in followers:
             self._end(follower, 0, now)
 
     def _pass_on_to(self, targets: int, station: Station, copy: Copy, now: int) -> None:
         # Nothing is down where these run, so no target is out of reach.
         copies, _ = self._ways.plan(station, targets, copy.tried, now)
+        broadcast, hops, reason = copy.subject, copy.hops + 1, Reason.SUBSCRIPTION
         for way, (_, part, tried, _) in copies:
             way.subscription_messages += 1
-            send_ns = self.send_ns(part)
-            onward = Copy(
-                copy.subject, copy.hops + 1, send_ns, Reason.SUBSCRIPTION, part, tried=tried
-            )
-            self._send(way, onward, now)
-        self._end(copy.subject, len(copies), now)
+            send_ns = self._sending_ns[part.bit_count()]
+            self._send(way, Copy(broadcast, hops, send_ns, reason, part, None, tried), now)
+        self._end(broadcast, len(copies), now)

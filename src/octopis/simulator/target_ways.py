@@ -4,6 +4,12 @@ from octopis.core.routing import tnr
 from octopis.core.routing.tnr import Onward
 from octopis.simulator.network import Network, Output, Station
 
+_KNOWN_MAX = 512
+"""Answers that are kept for each station; the sets of targets at the edge repeat a lot."""
+
+Ways = list[tuple[Output, Onward]]
+"""Copies in the order of the outputs."""
+
 
 class TargetWays:
     """Asks the rule where copies go on from each station, by the states of its queues."""
@@ -18,15 +24,41 @@ class TargetWays:
             for station in network.stations
         ]
         self._outputs = {output.tracked_status: output for output in network.outputs}
+        self._known: list[dict[int, Ways]] = [{} for _ in network.stations]
+        """What the rule says where all ways that it takes are open: nothing else matters then."""
 
-    def plan(
-        self, station: Station, targets: int, tried: int, now: int
-    ) -> tuple[list[tuple[Output, Onward]], int]:
-        """Return the copies, in the order of the outputs, and the targets they cannot go on to."""
-        copies, unreachable = tnr.plan(self._crossroads[station.index], targets, tried, now)
-        outputs = self._outputs
+    def plan(self, station: Station, targets: int, tried: int, now: int) -> tuple[Ways, int]:
+        """Return the copies, and the targets that they cannot go on to."""
+        if not tried:
+            known = self._known[station.index].get(targets)
+            if known is None:
+                known = self._learn(station, targets)
+            for way, copy in known:
+                if way.free_at > now:  # else its queue is empty, and nothing is down here
+                    way.tell(now)
+                    copy.link.roll(now)
+                    if not tnr.is_open(copy.link):
+                        break
+            else:
+                return known, 0
+        for way in station.outputs:
+            way.tell(now)
+        planned, unreachable = tnr.plan(self._crossroads[station.index], targets, tried, now)
+        return self._in_order(planned), unreachable
+
+    def _learn(self, station: Station, targets: int) -> Ways:
+        here, known = self._crossroads[station.index], self._known[station.index]
+        parts = here.split(targets, 0)
+        if len(known) >= _KNOWN_MAX:
+            known.clear()
+        copies = [tnr.onward(here, link, part, 0) for link, part in parts.items()]
+        found = known[targets] = self._in_order(copies)
+        return found
+
+    def _in_order(self, copies: list[Onward]) -> Ways:
         # Queues are looked after in the order of the outputs.
-        return sorted(((outputs[each.link], each) for each in copies), key=_place), unreachable
+        outputs = self._outputs
+        return sorted([(outputs[copy.link], copy) for copy in copies], key=_place)
 
 
 def _place(copy: tuple[Output, Onward]) -> int:

@@ -204,3 +204,17 @@ def test_calibration_measures_a_step_of_target_routing_beside_one_of_bid(monkeyp
     profile = calibration.calibrate(1)
     assert 0 < profile.costs.target_routing_us < 1000
     assert re.search(r": \d+\.\d\d of BID's step$", profile.sources["target_routing_us"])
+
+
+def test_faults_measures_what_arrives_under_every_algorithm(octopis):
+    status, printed, error = octopis(
+        "bench", "faults", "--topology", "figure-3", "--share", "0.1", "--draws", "2", "--json"
+    )
+    assert status == 0
+    assert "measured draw 2 of 2" in error
+    found = {row["algorithm"]: row for row in json.loads(printed)["figures"]}
+    assert list(found) == ["tnr", "snr", "dnr", "bid"]
+    assert len({row["expected"] for row in found.values()}) == 1
+    assert found["tnr"]["delivered"] == found["tnr"]["expected"] > 0
+    assert found["snr"]["percent"] < 100
+    assert found["tnr"]["longer_mean"] > 0

@@ -185,3 +185,34 @@ class TestQueueBounds:
         assert (status, printed) == (1, "")
         assert "a subscription was dropped: raise queues.capacity_messages" in error
         assert read_summary(Path("trace")).state == "partial"
+
+
+class TestDeadBrokers:
+    def test_dead_brokers_are_named_or_drawn_by_the_scenarios_seed(self, sim, example):
+        scenario = example(*SMALL)
+        _, printed, _ = sim(
+            "run", "scenario", "--out", "tnr", "--algorithm", "tnr", "--dead", "b,2"
+        )
+        assert facts(printed)["dead brokers"] == "b,2"
+        assert facts(printed)["deliveries lost"] == "0"
+        sim("run", "scenario", "--out", "drawn", "--dead-share", "0.2")
+        drawn = read_summary(Path("drawn")).dead_brokers
+        brokers = len(scenario.topology.scot.brokers)
+        assert isinstance(drawn, list)
+        assert len(drawn) == round(0.2 * brokers)
+        sim("run", "scenario", "--out", "again", "--dead-share", "0.2")
+        assert digests(Path("drawn")) == digests(Path("again"))
+
+    def test_dead_brokers_stand_in_the_scenario(self, sim):
+        sim("example", "--out", "hurt", *SMALL, "--dead", "b,2", "--dead", "a,1")
+        assert 'broker = "b,2"' in Path("hurt/scenario.toml").read_text()
+        sim("run", "hurt", "--out", "trace")
+        assert read_summary(Path("trace")).dead_brokers == ["a,1", "b,2"]
+
+    @pytest.mark.parametrize("wrong", [("--dead", "z,9"), ("--dead-share", "1"), ("--dead", "b2")])
+    def test_dead_brokers_that_are_not_there_are_refused(self, sim, example, wrong):
+        example(*SMALL)
+        status, _, error = sim("run", "scenario", "--out", "trace", *wrong)
+        assert status == 2
+        assert "Traceback" not in error
+        assert not Path("trace").exists()

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from octopis.core.filters import Filter
 from octopis.core.filters.operands import Attributes
 from octopis.core.filters.tree import terms_of
+from octopis.core.matching.block import Block
 from octopis.core.matching.interface import Batch, Destination, Id
 from octopis.core.matching.layer import Layer, cut, prepared_layer, terms_in
 from octopis.core.matching.lists import Member, RareLists
@@ -45,6 +46,9 @@ _AT_ONCE_MAX = 1_000
 _JOINED_MAX = 50_000
 """Terms of a layer that is built meanwhile: larger ones would hold others up now and then."""
 
+_SMALL_TERMS = 512
+"""Terms of an index that one block reads sooner than they are evaluated, whatever they ask for."""
+
 _BUILD_EVALUATIONS = 4_000
 """Evaluations of pending filters that cost about as much as building a small layer."""
 
@@ -64,6 +68,9 @@ class Built(Protocol):
     def result(self) -> Layer:
         """Return it, or raise what has gone wrong."""
 
+
+Matches = list[tuple[Block, list[int] | None, tuple[Integers, Integers]]]
+"""For each block the rows of a batch that it was read for (None: all), and what matches."""
 
 Submit = Callable[[Callable[[], Layer]], Built]
 """Has something done meanwhile, as an Executor's `submit` does."""
@@ -177,19 +184,40 @@ class BitsetIndex(Generic[Id, Destination]):
             found = list(map(self._with_evaluated, found, batch))
         return found
 
-    def _blocks_reached(self, batch: Batch) -> list[int]:
-        """Return for each notification the bits of destinations that blocks find."""
+    def reached_and_matches(
+        self, batch: Batch, destination: Destination
+    ) -> tuple[list[int], list[list[Id]]]:
+        """Return what `reached` does, and the matches behind one destination, in one go."""
+        place = self._destination_numbers.get(destination)
+        if place is None or not self._numbers:
+            return self.reached(batch), [[] for _ in batch]
+        self._tidy(len(batch))
+        matches: Matches = []
+        found = self._blocks_reached(batch, place, matches)
+        if self._evaluates():
+            found = list(map(self._with_evaluated, found, batch))
+        return found, self._ids_of(batch, self._joined(batch, matches, place))
+
+    def _blocks_reached(
+        self, batch: Batch, behind: int = -1, matches: Matches | None = None
+    ) -> list[int]:
+        """Return for each notification the bits of destinations that blocks find.
+
+        Add to `matches`, if they are asked for, those behind one destination.
+        """
         words = -(-len(self._destination_numbers) // 64)
         reached: npt.NDArray[np.bool_] | None = None
         for layer in self._layers:
             for block, rows in layer.blocks_for(batch):
                 if reached is None:
                     reached = np.zeros((len(batch), 64 * words), np.bool_)
-                if rows is None:
-                    block.mark_reached(batch, reached)
+                part = batch if rows is None else [batch[row] for row in rows]
+                some = reached if rows is None else reached[rows]
+                if matches is None:
+                    block.mark_reached(part, some)
                 else:
-                    some = reached[rows]
-                    block.mark_reached([batch[row] for row in rows], some)
+                    matches.append((block, rows, block.mark_and_match(part, some, behind)))
+                if rows is not None:
                     reached[rows] = some
         if reached is None:
             return [0] * len(batch)
@@ -230,7 +258,10 @@ class BitsetIndex(Generic[Id, Destination]):
 
     def matches(self, batch: Batch) -> list[list[Id]]:
         """Return for each notification the subscriptions that match, in an order that repeats."""
-        rows, numbers = self.match_numbers(batch)
+        return self._ids_of(batch, self.match_numbers(batch))
+
+    def _ids_of(self, batch: Batch, matches: tuple[Integers, Integers]) -> list[list[Id]]:
+        rows, numbers = matches
         ids = self._ids[numbers].tolist()
         ends = np.searchsorted(rows, np.arange(len(batch) + 1)).tolist()
         return [ids[start:end] for start, end in pairwise(ends)]
@@ -238,22 +269,29 @@ class BitsetIndex(Generic[Id, Destination]):
     def match_numbers(self, batch: Batch) -> tuple[Integers, Integers]:
         """Return the matches as rows of the batch, ascending, and numbers of subscriptions."""
         self._tidy(len(batch))
-        found, comes_once = [], True
+        matches: Matches = []
         for layer in self._layers:
             for block, rows in layer.blocks_for(batch):
-                if rows is None:
-                    found.append(block.matches(batch))
-                else:
-                    some, numbers = block.matches([batch[row] for row in rows])
-                    found.append((np.array(rows, np.int64)[some], numbers))
-                comes_once = comes_once and not block.shares_owners
+                part = batch if rows is None else [batch[row] for row in rows]
+                matches.append((block, rows, block.matches(part)))
+        return self._joined(batch, matches)
+
+    def _joined(
+        self, batch: Batch, matches: Matches, behind: int | None = None
+    ) -> tuple[Integers, Integers]:
+        """Join matches of blocks and those (behind one destination) that only evaluation finds."""
+        found = [
+            each if rows is None else (np.array(rows, np.int64)[each[0]], each[1])
+            for _, rows, each in matches
+        ]
+        comes_once = not any(block.shares_owners for block, _, _ in matches)
         evaluated = (
             []
             if not self._evaluates()
             else [
                 (row, number)
                 for row, attributes in enumerate(batch)
-                for number in self._evaluated_matches(attributes)
+                for number in self._evaluated_matches(attributes, behind)
             ]
         )
         if evaluated or not found:
@@ -272,12 +310,12 @@ class BitsetIndex(Generic[Id, Destination]):
             or any(layer.has_lists for layer in self._layers)
         )
 
-    def _evaluated_matches(self, attributes: Attributes) -> Iterator[int]:
+    def _evaluated_matches(self, attributes: Attributes, behind: int | None) -> Iterator[int]:
         for layer in self._layers:
-            yield from layer.listed_matches(attributes)
-        yield from self._rare.matches(attributes)
+            yield from layer.listed_matches(attributes, behind)
+        yield from self._rare.matches(attributes, behind)
         for number, member in self._pending.items():
-            if member.filter.matches(attributes):
+            if behind in (None, member.destination) and member.filter.matches(attributes):
                 yield number
 
     # Layers
@@ -315,7 +353,9 @@ class BitsetIndex(Generic[Id, Destination]):
                 self._extra_reads = 0
 
     def _index_pending(self) -> None:
-        members = self._rare.take(self._pending.values())
+        members = list(self._pending.values())
+        if self._terms > _SMALL_TERMS:
+            members = self._rare.take(members)
         self._pending.clear()
         self._pending_weight = self._pending_terms = self._evaluations = 0
         if members:

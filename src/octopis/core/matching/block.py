@@ -60,6 +60,11 @@ class Block:
             np.int64,
         )
         """The destinations with words of their own, whose segments come first."""
+
+        self._words_of = {
+            each.destination: slice(each.first, each.last) for each in layout.segments
+        }
+        """The words of each of these; under None, those that all others share."""
         self.shares_owners = layout.shares_owners
         self.residual = layout.residual
         self.residual_bits = packed(np.isin(np.arange(len(self.owners)), list(self.residual)))
@@ -128,7 +133,22 @@ class Block:
 
         What is set already need not be found again.
         """
+        self._mark(batch, self.candidates(batch), reached)
+
+    def mark_and_match(
+        self, batch: Batch, reached: npt.NDArray[np.bool_], behind: int
+    ) -> tuple[Integers, Integers]:
+        """Do the same, and return the matches behind one destination, as `matches` does."""
         candidates = self.candidates(batch)
+        self._mark(batch, candidates, reached)
+        words = self._words_of.get(behind) or self._words_of.get(None) or slice(0, 0)
+        rows, slots = self._matching(batch, candidates[:, words].copy(), words.start)
+        if behind not in self._words_of:
+            theirs = self.destinations[slots] == behind
+            rows, slots = rows[theirs], slots[theirs]
+        return rows, self.owners[slots]
+
+    def _mark(self, batch: Batch, candidates: Words, reached: npt.NDArray[np.bool_]) -> None:
         certain = candidates & ~self.residual_bits if self.residual else candidates
         anything = np.bitwise_or.reduceat(certain, self._first_words, axis=1) != 0
         large = len(self._large)
@@ -163,14 +183,19 @@ class Block:
 
         An owner with several entries may come several times.
         """
-        candidates = self.candidates(batch)
+        rows, slots = self._matching(batch, self.candidates(batch), 0)
+        return rows, self.owners[slots]
+
+    def _matching(self, batch: Batch, candidates: Words, first: int) -> tuple[Integers, Integers]:
+        """Return the rows and slots that match among candidates, whose first word is `first`."""
         if self.residual:
-            rows, slots = slots_of(candidates & self.residual_bits)
+            unsure = self.residual_bits[first : first + candidates.shape[1]]
+            rows, slots = slots_of(candidates & unsure)
             for row, slot in zip(rows.tolist(), slots.tolist(), strict=True):
-                if not holds(self.residual[slot], batch[row]):
+                if not holds(self.residual[slot + 64 * first], batch[row]):
                     candidates[row, slot >> 6] &= ~(np.uint64(1) << np.uint64(slot & 63))
         rows, slots = slots_of(candidates)
-        return rows, self.owners[slots]
+        return rows, slots + 64 * first
 
     def candidates(self, batch: Batch) -> Words:
         """Return for each notification the slots whose indexed terms all hold, as bits.

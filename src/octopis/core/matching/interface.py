@@ -53,3 +53,8 @@ class MatchingIndex(Protocol[Id, Destination]):
 
         The order depends only on what was asked of the index before, and in which order.
         """
+
+    def reached_and_matches(
+        self, batch: Batch, destination: Destination
+    ) -> tuple[list[int], list[list[Id]]]:
+        """Return what `reached` does, and the matches behind one destination, in one go."""

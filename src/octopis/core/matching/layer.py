@@ -168,10 +168,13 @@ class Layer:
                 bits |= 1 << each.destination
         return bits
 
-    def listed_matches(self, attributes: Attributes) -> Iterator[int]:
-        """Yield the owners of listed entries that match; one may come several times."""
+    def listed_matches(self, attributes: Attributes, behind: int | None = None) -> Iterator[int]:
+        """Yield the owners of listed entries that match; one may come several times.
+
+        Or only those `behind` one destination.
+        """
         for each in self._listed(attributes):
-            if holds(each.nodes, attributes):
+            if behind in (None, each.destination) and holds(each.nodes, attributes):
                 yield each.number
 
     def _listed(self, attributes: Attributes) -> Iterator[Listed]:

@@ -70,3 +70,13 @@ class LinearIndex(Generic[Id, Destination]):
             ]
             for attributes in batch
         ]
+
+    def reached_and_matches(
+        self, batch: Batch, destination: Destination
+    ) -> tuple[list[int], list[list[Id]]]:
+        """Return what `reached` does, and the matches behind one destination."""
+        behind = [
+            [each for each in found if self._entries[each][1] == destination]
+            for found in self.matches(batch)
+        ]
+        return self.reached(batch), behind

@@ -113,10 +113,13 @@ class RareLists:
                 bits |= 1 << each.destination
         return bits
 
-    def matches(self, attributes: Attributes) -> Iterator[int]:
-        """Yield the numbers of subscriptions that match; one may come several times."""
+    def matches(self, attributes: Attributes, behind: int | None = None) -> Iterator[int]:
+        """Yield the numbers of subscriptions that match; one may come several times.
+
+        Or only those `behind` one destination.
+        """
         for each in self.under(attributes):
-            if holds(each.nodes, attributes):
+            if behind in (None, each.destination) and holds(each.nodes, attributes):
                 yield each.number
 
     def _rare(self, member: Member) -> list[tuple[str, Alternative]] | None:

@@ -149,7 +149,7 @@ def strategy(  # noqa: PLR0913, PLR0917 - one call, in broker.py
         identified = IdentifiedRouting(own_bit, table, outbox, clients, flooding.trees)
         return Strategy(table, flooding, identified, sys.maxsize, NoRepair(links))
     if algorithm is Algorithm.TNR:
-        table = RoutingTable(_host, index, scot.brokers)
+        table = RoutingTable(_host, index, scot.brokers, broker)
         here = Crossroads(broker, scot, links)
         spreading = Spreading(here, broker, links, table, outbox, clients.lose, unheard, life)
         routing = TargetRouting(here, table, outbox, clients)

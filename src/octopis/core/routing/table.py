@@ -31,6 +31,9 @@ class RoutingTable:
 
     `destination_of` says what routing wants to know of the matching entries of others: their
     last hop, or their host broker. Where it wants that as bits, `places` gives the order.
+
+    Entries of local clients are matched apart. With `own`, they are also found among the others, as
+    that destination: a local publisher's notification needs one look at the index instead of two.
     """
 
     def __init__(
@@ -38,12 +41,16 @@ class RoutingTable:
         destination_of: Callable[[Entry], Any],
         index: IndexFactory = BitsetIndex,
         places: Iterable[Any] = (),
+        own: BrokerId | None = None,
     ) -> None:
         self._destination_of = destination_of
         self._entries: dict[str, Entry] = {}
-        self._local_index = index()
         self._remote_index = index()
         self._remote_index.hear_of(places)
+        self._own = own
+        self._index = index
+        self._local_index = index() if own is None else None
+        """With `own` made when it is first needed: a broker alone never does."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -64,10 +71,13 @@ class RoutingTable:
             return False
         self.remove(identity)
         filter_ = entry.subscription.filter
-        if entry.last_hop is LOCAL:
-            self._local_index.add(identity, filter_, None)
-        else:
+        if entry.last_hop is not LOCAL:
             self._remote_index.add(identity, filter_, self._destination_of(entry))
+        else:
+            if self._local_index is not None:
+                self._local_index.add(identity, filter_, None)
+            if self._own is not None:
+                self._remote_index.add(identity, filter_, self._own)
         self._entries[identity] = entry
         return old is None
 
@@ -75,25 +85,30 @@ class RoutingTable:
         """Remove the entry of a subscription and return it, if there is one."""
         entry = self._entries.pop(subscription, None)
         if entry is not None:
-            is_local = entry.last_hop is LOCAL
-            (self._local_index if is_local else self._remote_index).remove(subscription)
+            for index in (self._local_index, self._remote_index):
+                if index is not None and subscription in index:
+                    index.remove(subscription)
         return entry
 
     def tidy(self) -> None:
         """Put what was stored where it is found fast, before a notification waits for it."""
-        self._local_index.tidy()
         self._remote_index.tidy()
+        if self._local_index is not None:
+            self._local_index.tidy()
 
     def local_matches(self, batch: Batch) -> list[list[str]]:
         """Return for each notification the matching subscriptions of local clients."""
+        if self._local_index is None:
+            self._local_index = self._index()
+            for each in self:
+                if each.last_hop is LOCAL:
+                    self._local_index.add(each.subscription.id, each.subscription.filter, None)
         return self._local_index.matches(batch)
 
     def hosts(self, batch: Batch) -> list[set[BrokerId]]:
         """Return for each notification the hosts of all matching subscriptions."""
         entries = self._entries
-        found = zip(
-            self._local_index.matches(batch), self._remote_index.matches(batch), strict=True
-        )
+        found = zip(self.local_matches(batch), self._remote_index.matches(batch), strict=True)
         return [{entries[each].host for each in (*local, *remote)} for local, remote in found]
 
     def destinations(self, batch: Batch) -> list[tuple[Any, ...]]:
@@ -103,6 +118,10 @@ class RoutingTable:
     def reached(self, batch: Batch) -> list[int]:
         """Return for each notification the same as bits: bit i is the i-th of `places`."""
         return self._remote_index.reached(batch)
+
+    def reached_and_local(self, batch: Batch) -> tuple[list[int], list[list[str]]]:
+        """Return the same, the own bit included, and what `local_matches` does, in one go."""
+        return self._remote_index.reached_and_matches(batch, self._own)
 
     def _is_indexed_alike(self, old: Entry, new: Entry) -> bool:
         """Tell whether an entry stands in the index just as another does."""

@@ -18,6 +18,8 @@ from octopis.core.routing.tnr import NO_DETOUR, Crossroads, copies, redirect
 _QUICK_PARTS = 8
 """So many times as much may wait for a link that has been quick so far."""
 
+_Copies = list[tuple[LinkStatus, int, int, Reason]]
+
 
 class TargetRouting:
     """Matches at the publisher's host and at the targets; on the way the rule alone decides."""
@@ -67,19 +69,17 @@ class TargetRouting:
         self, batch: Sequence[NotificationMessage], sender: BrokerId | None
     ) -> Sequence[NotificationMessage]:
         """Deliver to local clients, and return the batch with its targets."""
-        own_bit = self._here.own_bit
-        arrived: Sequence[NotificationMessage]
         if sender is None:
-            arrived = batch
             attributes = [message.notification.attributes for message in batch]
-            batch = [
+            targets, matches = self._table.reached_and_local(attributes)
+            self._clients.deliver(batch, matches)
+            return [
                 NotificationMessage(message.notification, NO_CLUSTERS, hosts)
-                for message, hosts in zip(batch, self._table.reached(attributes), strict=True)
+                for message, hosts in zip(batch, targets, strict=True)
             ]
-        else:
-            arrived = [message for message in batch if message.targets & own_bit]
-            attributes = [message.notification.attributes for message in arrived]
+        arrived = [message for message in batch if message.targets & self._here.own_bit]
         if arrived:
+            attributes = [message.notification.attributes for message in arrived]
             self._clients.deliver(arrived, self._table.local_matches(attributes))
         return batch
 
@@ -96,14 +96,13 @@ class TargetRouting:
         by_link: dict[LinkStatus, tuple[list[NotificationMessage], list[Reason]]] = {
             link: ([], []) for link in here.links
         }
+        planned: dict[tuple[int, int], _Copies] = {}
         for message in batch:
-            notification, tried = message.notification, message.tried
-            parts = here.split(message.targets & here.others, tried)
-            detour = NO_DETOUR
-            if not closed.isdisjoint(parts):
-                detour = redirect(here, parts, tried, closed)
-                self._outbox.counters.lost_without_route += detour.lost.bit_count()
-            for way, part, carried, reason in copies(here, parts, tried, detour):
+            notification, targets, tried = message.notification, message.targets, message.tried
+            ways = planned.get((targets, tried)) if stays_open else None
+            if ways is None:
+                ways = planned[targets, tried] = self._copies(targets, tried, closed)
+            for way, part, carried, reason in ways:
                 messages, reasons = by_link[way]
                 messages.append(NotificationMessage(notification, NO_CLUSTERS, part, carried))
                 reasons.append(reason)
@@ -118,3 +117,13 @@ class TargetRouting:
                 if stays_open:
                     way.entered(now_ns, len(messages))
                 self._outbox.enqueue(way.link, messages, reasons)
+
+    def _copies(self, targets: int, tried: int, closed: set[LinkStatus]) -> _Copies:
+        """Ask the rule for the copies to these targets, and count what has no way."""
+        here = self._here
+        parts = here.split(targets & here.others, tried)
+        detour = NO_DETOUR
+        if not closed.isdisjoint(parts):
+            detour = redirect(here, parts, tried, closed)
+            self._outbox.counters.lost_without_route += detour.lost.bit_count()
+        return copies(here, parts, tried, detour)

@@ -204,14 +204,16 @@ def copies(
     here: Crossroads, parts: Mapping[LinkStatus, int], tried: int, detour: Detour = NO_DETOUR
 ) -> list[tuple[LinkStatus, int, int, Reason]]:
     """Return the copies, one for each link (step 5), as `Onward` has them."""
-    found = []
-    for way, part in parts.items():
-        if way is detour.around:
-            found.append((way, part, detour.tried, detour.reason))
-        elif not way.is_icol:
-            found.append((way, part, 0, _TARGET))
-        else:
-            found.append((way, part, tried, _EARLY if part & here.beyond else _LATE))
+    around, beyond = detour.around, here.beyond
+    found = [
+        (way, part, tried, _EARLY if part & beyond else _LATE)
+        if way.is_icol
+        else (way, part, 0, _TARGET)
+        for way, part in parts.items()
+        if way is not around
+    ]
+    if around is not None:
+        found.append((around, parts[around], detour.tried, detour.reason))
     if detour.waiting:
         return [
             (way, part, carried, _WAITS if way in detour.waiting else reason)

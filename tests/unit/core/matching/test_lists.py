@@ -76,3 +76,16 @@ def test_filters_of_many_names_are_indexed_once_and_nothing_is_built(
         index.tidy()
     assert index.matches([{"f150x7": 1}, {"f3x59": 1}]) == [[150], []]
     assert built == []
+
+
+def test_few_subscriptions_to_a_few_attributes_stand_in_one_block():
+    """Evaluated one by one, they would take several times as long."""
+    index: BitsetIndex[int, str] = BitsetIndex()
+    for number in range(50):
+        one, other = f"a{number % 5}", f"b{number % 4}"
+        index.add(number, parse_filter(f"{one} > {number} AND {other} < {number + 9}"), "link")
+    batch = [{"a0": 100, "b0": 8, "a1": 3}] * 256
+    assert index.matches(batch) == [[0, 20, 40]] * 256
+    (layer,) = index._layers
+    assert not layer.has_lists
+    assert index._rare.reached(batch[0], 0) == 0

@@ -321,4 +321,6 @@ def test_same_calls_give_the_same_effects_whatever_the_hash_seed():
 @each_algorithm
 def test_fast_index_is_the_default(algorithm: Algorithm):
     broker = Broker(B0, CHAIN, algorithm)
+    broker.table.local_matches([])  # with TNR, that index is made when it is first asked
     assert isinstance(broker.table._local_index, BitsetIndex)
+    assert isinstance(broker.table._remote_index, BitsetIndex)

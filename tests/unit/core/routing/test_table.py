@@ -28,6 +28,24 @@ def test_local_and_other_entries_are_matched_apart(table: RoutingTable):
     assert table.destinations(BATCH) == [(A0, C0), (A0,)]
 
 
+@pytest.mark.parametrize("index", [LinearIndex, BitsetIndex])
+@pytest.mark.parametrize("is_asked_before", [True, False])
+def test_table_with_its_own_place_finds_local_entries_among_the_others(index, is_asked_before):
+    table = RoutingTable(lambda entry: entry.host, index, [C0, B0, A0], B0)
+    if is_asked_before:  # from then on local entries are also kept apart
+        assert table.local_matches(BATCH) == [[], []]
+    for each in (entry("s", LOCAL), entry("t", A0, "x > 0"), entry("v", C0), entry("w", LOCAL)):
+        table.put(each)
+    table.put(entry("w", A0, "x = 2"))
+    assert table.reached_and_local(BATCH) == ([0b111, 0b100], [["s"], []])
+    assert table.local_matches(BATCH) == [["s"], []]
+    assert table.hosts(BATCH) == [{A0, B0, C0}, {A0}]
+    table.tidy()
+    table.remove("s")
+    assert table.reached_and_local(BATCH) == ([0b101, 0b100], [[], []])
+    assert table.local_matches(BATCH) == [[], []]
+
+
 def test_each_destination_is_named_once(table: RoutingTable):
     assert table.destinations([{"x": 1}])[0].count(A0) == 1
 
