@@ -8,7 +8,7 @@ READY := .venv/.ready
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(READY) ## Show real brokers routing around a slow link, and check what they deliver
+demo: $(READY) ## Show real brokers routing around a slow link and a dead broker; check all deliveries
 	@$(BIN)/octopis demo
 
 test: check ## Run every check and every test

@@ -28,6 +28,9 @@ from octopis.overlay.supervisor import OverlayOrder, Supervisor, cores
 from octopis.scenario.folder import Scenario
 from octopis.trace import Level
 
+_SUBSCRIBERS_EACH = 20
+"""There is a process for so many subscribers, but never more than cores."""
+
 
 def overlay_document(topology: NamedTopology, link: SlowedLink, algorithm: Algorithm) -> str:
     """Return the overlay's document; it differs in nothing but the algorithm."""
@@ -39,7 +42,7 @@ def overlay_document(topology: NamedTopology, link: SlowedLink, algorithm: Algor
     return format_overlay(NamedOverlay(topology, configuration))
 
 
-def overlay_order(document: str, folder: Path) -> OverlayOrder:
+def overlay_order(document: str, folder: Path, processes: int) -> OverlayOrder:
     """Return the order for an overlay at ports that are free, which leaves a trace.
 
     Its state is in a folder of its own, so that `octopis pub` and others here do not find it.
@@ -47,7 +50,7 @@ def overlay_order(document: str, folder: Path) -> OverlayOrder:
     return OverlayOrder(
         configuration=document,
         state=str((folder / "state").absolute()),
-        processes=cores(),
+        processes=processes,
         first_port=0,
         trace=str((folder / "trace").absolute()),
         level=Level.DELIVERIES,
@@ -118,7 +121,9 @@ async def play_round(
     """Start an overlay, play the scenario through it, stop it, and return what came of it."""
     document = overlay_document(scenario.topology, link, algorithm)
     watcher = Watcher(link, on_moment)
-    async with overlay_up(Supervisor(overlay_order(document, folder))) as state:
+    # A few clients do not keep several processes busy.
+    processes = min(cores(), -(-len(scenario.subscribers) // _SUBSCRIBERS_EACH))
+    async with overlay_up(Supervisor(overlay_order(document, folder, processes))) as state:
         played = await Play(scenario, state.addresses, speed=SPEED, watch=watcher.see).run()
     queues, carried = read_links(folder / "trace")
     longest = max(queues, key=lambda name: queues[name])

@@ -35,6 +35,7 @@ def test_page_has_the_table_the_pictures_and_what_they_mean(  # noqa: PLR0917 - 
     write_pictures(draft, prepared, rounds, outcome)
     names = sorted(path.name for path in draft.iterdir())
     assert names == sorted(f"{name}{ending}" for name in PICTURES for ending in ENDINGS)
+    assert "around a fault" in (draft / "way-around.svg").read_text(encoding="utf-8")
     page = report_page(draft, prepared, rows, outcome)
     assert page.count('src="data:image/png;base64,') == 7
     assert all(f"<td>{fact}</td>" in page for fact in FACTS)

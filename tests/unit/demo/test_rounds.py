@@ -59,7 +59,7 @@ def test_documents_differ_in_the_algorithm_alone(scenario: Scenario, link: Slowe
 
 def test_overlay_runs_in_processes_of_its_own_and_leaves_counts_and_nothing_else(tmp_path: Path):
     async def work() -> None:
-        async with overlay_up(Supervisor(overlay_order(SMALL, tmp_path))) as state:
+        async with overlay_up(Supervisor(overlay_order(SMALL, tmp_path, 2))) as state:
             assert processes_in(tmp_path)
             assert str(os.getpid()) not in processes_in(tmp_path)
             statuses = await ask_all(state.addresses)
@@ -73,7 +73,7 @@ def test_overlay_runs_in_processes_of_its_own_and_leaves_counts_and_nothing_else
 
 def test_overlay_is_stopped_when_what_used_it_fails(tmp_path: Path):
     async def work() -> None:
-        async with overlay_up(Supervisor(overlay_order(SMALL, tmp_path))):
+        async with overlay_up(Supervisor(overlay_order(SMALL, tmp_path, 2))):
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -86,7 +86,7 @@ def test_overlay_is_stopped_when_it_is_cancelled(tmp_path: Path, moment: str):
     up = asyncio.Event()
 
     async def use() -> None:
-        async with overlay_up(Supervisor(overlay_order(SMALL, tmp_path))):
+        async with overlay_up(Supervisor(overlay_order(SMALL, tmp_path, 2))):
             up.set()
             await asyncio.sleep(60)
 
@@ -107,7 +107,7 @@ def test_overlay_that_cannot_start_says_why(tmp_path: Path):
     (tmp_path / "trace" / "a,0").write_text("in the way", encoding="utf-8")
 
     async def work() -> None:
-        async with overlay_up(Supervisor(overlay_order(SMALL, tmp_path))):
+        async with overlay_up(Supervisor(overlay_order(SMALL, tmp_path, 2))):
             pytest.fail("must not come here")
 
     with pytest.raises(OperationFailed, match="is a file"):

@@ -1,7 +1,6 @@
-"""The scene through real brokers, each in a process of its own; stopped, it leaves none."""
+"""The scene, up to its end before its time; the whole of it is played with the whole demo."""
 
 import asyncio
-import logging
 import time
 from pathlib import Path
 from typing import Any
@@ -23,27 +22,6 @@ def test_each_broker_has_a_process_of_its_own_under_tnr_and_there_is_no_trace(tm
     assert order.processes == len(SMALL.topology.scot.brokers)
     assert order.trace is None
     assert parse_overlay(order.configuration, "it").configuration.routing.algorithm.value == "tnr"
-
-
-def test_broker_is_killed_deliveries_go_on_and_it_comes_back(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
-    told: list[FaultMoment] = []
-    with caplog.at_level(logging.WARNING, "octopis.overlay"):
-        outcome = uvloop.run(play_fault(SMALL, tmp_path, told.append))
-    assert outcome.faults == {}
-    assert outcome.twice == 0
-    assert outcome.lost < outcome.per_s / 2, "what was on the wire, and no more"
-    assert [each.subscriber.short for each in outcome.behind] == ["a,0"]
-    assert outcome.around_fault > 0
-    assert outcome.passed_on > 0
-    assert 0 < outcome.back_s <= outcome.whole_s
-    states = list(dict.fromkeys(each.victim for each in told))
-    assert states[:2] == [VictimState.RUNS, VictimState.DEAD]
-    assert states[-1] is VictimState.WHOLE
-    assert told[-1].known == 2
-    assert caplog.messages == [], "a death that was ordered is no news"
-    assert not processes_in(tmp_path)
 
 
 def test_scene_that_is_stopped_while_the_broker_is_dead_leaves_no_process(tmp_path: Path):
