@@ -26,7 +26,7 @@ from octopis.scenario.plan import ScenarioPlan
 from octopis.simulator.run import run
 from octopis.trace import Level, RunSummary
 
-LEVELS = {Algorithm.BID: Level.DELIVERIES, Algorithm.SNR: Level.FULL, Algorithm.DNR: Level.FULL}
+LEVELS = dict.fromkeys(Algorithm, Level.FULL) | {Algorithm.BID: Level.DELIVERIES}
 HIGH_RATE = "hrp"
 
 

@@ -97,28 +97,29 @@ class Laws:
     def _served_with_targets(self, station: Station, copy: Copy, now: int) -> None:
         index, carried, flight = station.index, copy.mask, copy.subject
         self._taken_in[index] += 1
-        if copy.hops > self._path_max:
-            self._break("path bounds", f"a path of {copy.hops} links", now, station, flight)
-        place = index
         if copy.tried:
             flight.detoured |= carried
-            place += copy.tried * len(self._taken_in)
-        visits = flight.visits
-        if carried == station.bit:  # its way ends here; that it is delivered once is another law
-            pass
-        elif visits is None:
-            flight.visits = {place: carried}
-        else:
-            before = visits.get(place, 0)
-            if before & carried or not copy.hops:
-                self._break("no loop", "a target came again", now, station, flight)
-            visits[place] = before | carried
         if carried & station.bit & ~flight.detoured:
             distances = self._known_distances.get(flight.host.index)
             distance = (distances or self._distances(flight.host))[index]
             if copy.hops != distance:
                 detail = f"{copy.hops} links, the distance is {distance}, around nothing"
                 self._break("path bounds", detail, now, station, flight)
+        elif copy.hops > self._path_max:
+            self._break("path bounds", f"a path of {copy.hops} links", now, station, flight)
+        if carried != station.bit:  # else its way ends here: that it does so once is another law
+            self._check_targets(flight, copy, station, now)
+
+    def _check_targets(self, flight: Flight, copy: Copy, station: Station, now: int) -> None:
+        place = copy.tried * len(self._taken_in) + station.index
+        visits = flight.visits
+        if visits is None:
+            flight.visits = {place: copy.mask}
+            return
+        before = visits.get(place, 0)
+        if before & copy.mask or not copy.hops:
+            self._break("no loop", "a target came again", now, station, flight)
+        visits[place] = before | copy.mask
 
     def served_subscription(self, station: Station, copy: Copy, now: int) -> None:  # noqa: ARG002
         """Count a message about a subscription that a station has served."""

@@ -267,7 +267,7 @@ class TargetNotifying(_MatchedOnce):
         """Act on a notification that came over `output`, or from a local publisher."""
         flight: Flight = copy.subject
         targets = self._arrive(flight, station, copy, now)
-        if targets:  # most copies end where they arrive
+        if targets:
             copies, unreachable = self._ways.plan(station, targets, copy.tried, now)
             if unreachable:
                 flight.excused |= unreachable
