@@ -210,10 +210,12 @@ def test_batch_is_matched_at_once_and_passed_on_in_parts_that_leave_in_between(m
                 lengths.append(len(link.queue))
 
             monkeypatch.setattr(link, "enqueue", counted)
-            matched = core.table.reached
+            matched = core.table.reached_and_local
             batches: list[int] = []
             monkeypatch.setattr(
-                core.table, "reached", lambda batch: batches.append(len(batch)) or matched(batch)
+                core.table,
+                "reached_and_local",
+                lambda batch: batches.append(len(batch)) or matched(batch),
             )
             await writer.publish_many([{"x": number} for number in range(250)])
             for _ in range(250):

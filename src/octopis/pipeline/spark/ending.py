@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -102,7 +103,7 @@ def interrupt_wins(interrupted: threading.Event) -> Iterator[None]:
 
 @contextmanager
 def _quiet_about_java(interrupted: threading.Event) -> Iterator[None]:
-    """Keep Py4J from logging, with its stack, what is raised anyway.
+    """Keep Py4J from logging, with its stack, what is raised anyway, and PySpark from warning of it.
 
     Ctrl-C may also come while Python forgets an object, where nobody can catch it: it would be
     shown with its stack, though it is heard.
@@ -118,7 +119,9 @@ def _quiet_about_java(interrupted: threading.Event) -> Iterator[None]:
     root.addFilter(_is_not_py4j)  # most of it is logged at the root
     sys.unraisablehook = hook
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM")
+            yield
     finally:
         sys.unraisablehook = usual
         root.removeFilter(_is_not_py4j)
