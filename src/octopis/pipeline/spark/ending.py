@@ -103,7 +103,7 @@ def interrupt_wins(interrupted: threading.Event) -> Iterator[None]:
 
 @contextmanager
 def _quiet_about_java(interrupted: threading.Event) -> Iterator[None]:
-    """Keep Py4J from logging, with its stack, what is raised anyway, and PySpark from warning of it.
+    """Keep Py4J from logging, with its stack, and PySpark from warning of what is raised anyway.
 
     Ctrl-C may also come while Python forgets an object, where nobody can catch it: it would be
     shown with its stack, though it is heard.
