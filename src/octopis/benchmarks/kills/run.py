@@ -6,7 +6,6 @@ the time between two of its publications.
 """
 
 import asyncio
-import logging
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from octopis.benchmarks.broker_roles import overlay_named
 from octopis.benchmarks.kills.brokers import MortalBrokers, mortal_brokers
 from octopis.benchmarks.kills.witnesses import Witnesses, spread, witnesses_at
 from octopis.core.model import BrokerId
+from octopis.logs import without_warnings
 
 PUBLISHERS = 4
 PERIOD_S = 0.02
@@ -109,8 +109,7 @@ def run(
         return found
 
     # That clients lose their connections is what is measured: nobody has to be told.
-    logging.getLogger("octopis.client").setLevel(logging.ERROR)
-    with tempfile.TemporaryDirectory() as folder:
+    with without_warnings("octopis.client"), tempfile.TemporaryDirectory() as folder:
         return uvloop.run(work(Path(folder) / "log"))
 
 

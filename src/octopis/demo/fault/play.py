@@ -6,10 +6,9 @@ when what came.
 """
 
 import asyncio
-import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from octopis.demo.fault.record import FaultRecord
 from octopis.demo.rounds import overlay_up
 from octopis.demo.watching import Rates
 from octopis.errors import OctopisError, OperationFailed
+from octopis.logs import without_warnings
 from octopis.overlay.settings import NamedOverlay, format_overlay
 from octopis.overlay.status import ask_all, totals
 from octopis.overlay.supervisor import OverlayOrder, Supervisor
@@ -67,22 +67,11 @@ async def play_fault(
     Raises OperationFailed where the broker does not come back.
     """
     supervisor = Supervisor(fault_order(plan, folder))
-    with _death_is_no_news():
+    # Its death is part of the play.
+    with without_warnings(Supervisor.__module__):
         async with overlay_up(supervisor) as state:
             scene = _Scene(plan, cast_of(plan.topology), state.addresses, on_moment)
             return await scene.run(supervisor.kill)
-
-
-@contextmanager
-def _death_is_no_news() -> Iterator[None]:
-    """Let the supervisor not warn of a death that is part of the play."""
-    log = logging.getLogger(Supervisor.__module__)
-    before = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        log.setLevel(before)
 
 
 class _Scene:
