@@ -131,21 +131,7 @@ def as_document(explanation: RouteExplanation) -> dict[str, Any]:
         "cases": dict(explanation.cases),
         "reached_at_host": list(explanation.reached_at_host),
         "hops": [
-            {
-                "hop": number,
-                "after": _number(hop.after),
-                "source": hop.source.short,
-                "target": hop.target.short,
-                "kind": hop.kind.value,
-                "reason": hop.reason.value,
-                "in_words": hop.reason.in_words,
-                "cbv_p": explanation.bits(hop) or None,
-                **_carried(explanation, hop.targets),
-                "tried": list(hop.tried),
-                "tried_down": list(hop.tried_down),
-                "overloaded": hop.overloaded,
-                "reached": list(hop.reached),
-            }
+            _hop_document(explanation, number, hop)
             for number, hop in enumerate(explanation.hops, 1)
         ],
         "lost": [
@@ -178,6 +164,24 @@ def as_document(explanation: RouteExplanation) -> dict[str, Any]:
             }
             for name, broker, filter_ in question.subscribers
         ],
+    }
+
+
+def _hop_document(explanation: RouteExplanation, number: int, hop: Hop) -> dict[str, Any]:
+    return {
+        "hop": number,
+        "after": _number(hop.after),
+        "source": hop.source.short,
+        "target": hop.target.short,
+        "kind": hop.kind.value,
+        "reason": hop.reason.value,
+        "in_words": hop.reason.in_words,
+        "cbv_p": explanation.bits(hop) or None,
+        **_carried(explanation, hop.targets),
+        "tried": list(hop.tried),
+        "tried_down": list(hop.tried_down),
+        "overloaded": hop.overloaded,
+        "reached": list(hop.reached),
     }
 
 

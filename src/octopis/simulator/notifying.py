@@ -6,6 +6,8 @@ set of brokers that follows from the overlay (SNR, DNR, TNR) or from the flood (
 was done once for all brokers. Where real brokers run instead, the trace is the same to the byte.
 """
 
+from abc import ABC, abstractmethod
+
 from octopis.core.routing import LinkStatus, Reason, dnr
 from octopis.core.routing.bid import Trees
 from octopis.scenario.costs import Costs, target_bytes
@@ -142,15 +144,16 @@ class DynamicNotifying(StaticNotifying):
         return copies
 
 
-class _MatchedOnce(Notifying):
+class _MatchedOnce(Notifying, ABC):
     """Base of those whose copies carry the brokers that they are for: only these match again."""
 
     def __init__(self, kernel: Kernel, ledger: Ledger, costs: Costs, subscriptions: int) -> None:
         super().__init__(kernel, ledger, costs, subscriptions)
         self._local_matching_ns = [-1] * len(kernel.network.stations)
 
+    @abstractmethod
     def _routing_ns(self, carried: int) -> int:
-        raise NotImplementedError
+        """Return what a step costs for a copy that carries so many brokers."""
 
     def service_ns(self, station: Station, copy: Copy) -> int:
         """Routing costs by what is carried; matching is rare."""
