@@ -21,7 +21,7 @@ from octopis.files import whole_folder
 from octopis.report.machine import describe
 from octopis.report.page import Link, Page
 from octopis.report.pictures import write_figure
-from octopis.scenario.costs import Profile
+from octopis.scenario.costs import TARGET_STEP, Profile
 
 
 class Report:
@@ -116,7 +116,8 @@ class Report:
     def _target_cost(self) -> str:
         if self._request.costs.target_routing_us is None:
             return (
-                "The profile does not say what its step costs: it is taken to cost as BID's does."
+                "The profile does not say what its step costs: it is taken to cost "
+                f"{TARGET_STEP:g} of BID's, as measured between our own brokers."
             )
         return "What its step costs is `target_routing_us` in the table of costs below."
 

@@ -3,9 +3,9 @@
 A broker is one server: a message that it takes in costs `routing_us`, a notification that it
 matches also `matching_us` and a little for every subscription that it is matched against, and one
 that carries identifications (BID) a little for each. One that carries targets (TNR) costs
-`target_routing_us` in place of `routing_us`; where that is not said, as much as BID's. Its sender,
-which its links share, spends `send_overhead_us` and the message's bytes over the bandwidth on every
-copy; then the copy is on its way for the link's latency.
+`target_routing_us` in place of `routing_us`; where that is not said, so much of BID's step as was
+measured. Its sender, which its links share, spends `send_overhead_us` and the message's bytes over
+the bandwidth on every copy; then the copy is on its way for the link's latency.
 """
 
 from typing import NamedTuple
@@ -18,6 +18,10 @@ from octopis.errors import InvalidConfiguration
 
 _TARGETS_BYTES = 4
 """The clusters that were tried, and what says how long they and the targets are."""
+
+
+TARGET_STEP = 0.75
+"""What TNR's step costs beside BID's: `octopis bench calibrate` measured 0.70 to 0.78 of it."""
 
 
 class Costs(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +72,7 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
     def target_routing_ns(self, targets: int) -> int:
         """As `routing_ns`, for a copy that carries targets (TNR)."""
         if self.target_routing_us is None:
-            return self.routing_ns(targets)
+            return _time(TARGET_STEP * self.routing_ns(targets))
         return _time(self.target_routing_us * 1000)
 
     @property

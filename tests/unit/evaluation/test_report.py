@@ -177,7 +177,7 @@ def test_claims_of_our_own_stand_apart_with_goal_and_reason(usual: tuple[Path, R
 
 @pytest.mark.parametrize(
     ("cost_us", "said"),
-    [(None, "is taken to cost as BID's does"), (7.5, "is target_routing_us in the table of costs")],
+    [(None, "is taken to cost 0.75 of BID's"), (7.5, "is target_routing_us in the table of costs")],
 )
 def test_page_says_what_a_step_of_target_routing_costs(
     cost_us: float | None, said: str, tmp_path: Path

@@ -4,7 +4,7 @@ import pytest
 
 from octopis.core.routing import Algorithm, Reason
 from octopis.errors import LawViolated, OperationFailed
-from octopis.scenario.costs import target_bytes
+from octopis.scenario.costs import TARGET_STEP, target_bytes
 from octopis.simulator.audience import Broadcast, Copy
 from octopis.simulator.notifying import TargetNotifying
 from octopis.simulator.simulation import Simulation
@@ -57,9 +57,10 @@ def test_publishers_host_matches_against_all_and_nobody_else_does():
         assert row["matching_ns"] == (500 + 300) + (500 + 200) + (500 + 100)
 
 
-def test_step_costs_as_much_as_bids_until_it_is_measured():
+def test_step_costs_its_measured_share_of_bids_until_it_is_said():
     costs = plain(identification_ns=7)
-    assert costs.target_routing_ns(5) == costs.routing_ns(5) == 10 * US + 35
+    assert costs.routing_ns(5) == 10 * US + 35
+    assert costs.target_routing_ns(5) == round(TARGET_STEP * costs.routing_ns(5))
     assert plain(target_routing_us=3).target_routing_ns(5) == 3 * US
     assert plain(target_routing_us=3, subscription_us=1).target_subscription_ns == 4 * US
 
