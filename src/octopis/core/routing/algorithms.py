@@ -18,7 +18,7 @@ from octopis.core.routing.sbp import TwoStepBroadcast
 from octopis.core.routing.snr import StaticRouting
 from octopis.core.routing.spreading import Repair, Spreading
 from octopis.core.routing.table import Entry, IndexFactory, RoutingTable
-from octopis.core.routing.target_routing import TargetRouting
+from octopis.core.routing.target_routing import HostChannels, TargetRouting
 from octopis.core.routing.tnr import Crossroads
 from octopis.core.topology import SCOT
 
@@ -90,6 +90,9 @@ class FaultRepair(Protocol):
     def reroute(self, messages: Sequence[Message], now_ns: int) -> int:
         """Route what was on the queue of a broken link; say how many notifications could be."""
 
+    def deliver(self, arrived: Sequence[NotificationMessage]) -> None:
+        """Deliver to local clients what has waited for others before it."""
+
 
 class NoRepair:
     """The paper's algorithms know nothing of faults."""
@@ -112,6 +115,9 @@ class NoRepair:
     def reroute(self, messages: Sequence[Message], now_ns: int) -> int:  # noqa: ARG002
         """Route nothing: what was on the queue is lost."""
         return 0
+
+    def deliver(self, arrived: Sequence[NotificationMessage]) -> None:
+        """Deliver nothing: here nothing waits."""
 
 
 RouteInParts = Callable[[Sequence[NotificationMessage], BrokerId | None, int], Iterator[None]]
@@ -139,6 +145,7 @@ def strategy(  # noqa: PLR0913, PLR0917 - one call, in broker.py
     clients: LocalClients,
     index: IndexFactory,
     life: int,
+    channels: HostChannels | None = None,
 ) -> Strategy:
     """Return what `algorithm` is made of, for one broker."""
     unheard = {link for link, status in links.items() if not status.is_up}
@@ -152,7 +159,9 @@ def strategy(  # noqa: PLR0913, PLR0917 - one call, in broker.py
         table = RoutingTable(_host, index, scot.brokers, broker)
         here = Crossroads(broker, scot, links)
         spreading = Spreading(here, broker, links, table, outbox, clients.lose, unheard, life)
-        routing = TargetRouting(here, table, outbox, clients)
+        routing = TargetRouting(here, table, outbox, clients, channels)
+        if channels is not None:
+            spreading.on_life = channels.host_lives
         repair = Repair(here, routing, spreading)
         parts = routing.route_in_parts
         return Strategy(table, spreading, routing, routing.batch_max, repair, parts)

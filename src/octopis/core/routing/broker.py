@@ -38,6 +38,7 @@ from octopis.core.routing.messages import (
 )
 from octopis.core.routing.outbox import Counters, LocalClients, Outbox
 from octopis.core.routing.table import IndexFactory, RoutingTable
+from octopis.core.routing.target_routing import HostChannels
 from octopis.core.topology import SCOT, LinkKind
 from octopis.errors import InvalidSubscription
 
@@ -59,12 +60,14 @@ class Broker:
         links_up: bool = True,
         index: IndexFactory = BitsetIndex,
         life: int = 0,
+        channels: HostChannels | None = None,
     ) -> None:
         """Make a broker with an empty table.
 
         `links_up`: the overlay starts as a whole, with all tables empty, so no link has to be
         brought up to date. Otherwise every link is down until `link_up`. `life` differs from start
-        to start of the same broker (32 bits).
+        to start of the same broker (32 bits). With `channels` (target routing), notifications are
+        numbered and come once and in order.
         """
         self.id = broker
         self.algorithm = algorithm
@@ -83,9 +86,8 @@ class Broker:
         )
         self._outbox = Outbox(self.link_status)
         self._clients = LocalClients(self._outbox)
-        made = strategy(
-            algorithm, broker, scot, self.link_status, self._outbox, self._clients, index, life
-        )
+        parts = self.link_status, self._outbox, self._clients
+        made = strategy(algorithm, broker, scot, *parts, index, life, channels)
         self._table, self._subscriptions, self._notifications, self.batch_max, self._repair = made[
             :5
         ]
@@ -300,6 +302,16 @@ class Broker:
         """Stop using a link; `unsent` was on its queue, and goes another way where it can."""
         self.link_status[link].go_down()
         self.counters.rerouted += self._repair.reroute(unsent, now_ns)
+        return self._outbox.take()
+
+    def send_again(self, messages: Sequence[NotificationMessage], now_ns: int = 0) -> list[Effect]:
+        """Route what channels send again (target routing)."""
+        self._repair.reroute(messages, now_ns)
+        return self._outbox.take()
+
+    def deliver(self, messages: Sequence[NotificationMessage]) -> list[Effect]:
+        """Deliver what has waited on a channel, and has not to wait any more (target routing)."""
+        self._repair.deliver(messages)
         return self._outbox.take()
 
     def compare(self, now_ns: int = 0) -> list[Effect]:

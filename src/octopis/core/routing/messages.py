@@ -3,7 +3,10 @@
 Messages never change: a copy for another destination is a new value that shares the payload.
 """
 
+from collections.abc import Callable
 from enum import Enum
+from functools import lru_cache
+from operator import itemgetter
 
 import msgspec
 
@@ -101,12 +104,43 @@ class NotificationMessage(msgspec.Struct, frozen=True, gc=False):
     brokers (identification-based and target routing): bit i is the broker at place i of the
     overlay. `tried` are the clusters, as bits, from which it was sent around in this region
     (target routing). What an algorithm does not use is empty.
+
+    On a channel (octopis.core.delivery) its host has numbered it: `origin` is the host and its
+    life, and `distances` say for each target, in the order of bits, how far below `number` the
+    number before it is that was for the same target.
     """
 
     notification: Notification
     cbv_p: ClusterBitVector = NO_CLUSTERS
     targets: int = 0
     tried: int = 0
+    origin: int = 0
+    number: int = 0
+    distances: tuple[int, ...] = ()
+
+
+@lru_cache(4096)
+def _picked(targets: int, part: int) -> Callable[[tuple[int, ...]], tuple[int, ...]]:
+    """Return what picks the distances of a part of the targets, out of those of all."""
+    places = []
+    left = part
+    while left:
+        lowest = left & -left
+        places.append((targets & lowest - 1).bit_count())
+        left ^= lowest
+    if len(places) == 1:
+        return itemgetter(slice(places[0], places[0] + 1))
+    return itemgetter(*places)
+
+
+def copy_for(message: NotificationMessage, targets: int, tried: int) -> NotificationMessage:
+    """Return a copy for some of the targets of a notification, which carries what is theirs."""
+    distances = message.distances
+    if distances and targets != message.targets:
+        distances = _picked(message.targets, targets)(distances)
+    return NotificationMessage(
+        message.notification, NO_CLUSTERS, targets, tried, message.origin, message.number, distances
+    )
 
 
 class Flooded(msgspec.Struct, frozen=True):

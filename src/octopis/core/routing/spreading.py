@@ -85,6 +85,9 @@ class Spreading:
         self._untold: dict[BrokerId, set[BrokerId]] = {link: set() for link in links}
         """For each neighbour the hosts whose changes were not compared with it."""
 
+        self.on_life: Callable[[BrokerId, int, int], None] = lambda _host, _life, _now_ns: None
+        """Is told which life of a host has written what is known of it, when that changes."""
+
     @property
     def unheard(self) -> set[BrokerId]:
         """Hosts known to have changed more; and silent neighbours, until one has told of all."""
@@ -192,12 +195,18 @@ class Spreading:
             remembered.clear()
             for gone in list(host.subscriptions):
                 self._hosts.remove(host, gone, now_ns)
-        host.generation, host.sequence = change.generation, change.sequence
+        self._come_to(host, change.generation, change.sequence, now_ns)
         remembered.append(change)
         for gone in change.removed:
             self._hosts.remove(host, gone, now_ns)
         for subscription in change.added:
             self._hosts.add(host, subscription, now_ns)
+
+    def _come_to(self, host: Host, generation: int, sequence: int, now_ns: int) -> None:
+        is_another = generation != host.generation
+        host.generation, host.sequence = generation, sequence
+        if is_another and host is not self._own:
+            self.on_life(host.name, generation & (1 << LIFE_BITS) - 1, now_ns)
 
     def _take_part(self, sender: BrokerId, part: HostTable, now_ns: int) -> None:
         """Take in a part of a host's table; after the last, what was in none is gone."""
@@ -214,7 +223,7 @@ class Spreading:
                 self._renew(part.generation, now_ns)
             return
         if part.last:
-            host.generation, host.sequence = version
+            self._come_to(host, *version, now_ns)
             self._remembered.pop(host.name, None)
             for gone in [each for each in host.subscriptions if each not in present]:
                 self._hosts.remove(host, gone, now_ns)
@@ -354,6 +363,7 @@ class Repair:
         self.compare = spreading.compare
         self.heard_of = spreading.heard_of
         self._pass_on = spreading.pass_on
+        self.deliver = routing.deliver
 
     @property
     def reaches_all(self) -> bool:

@@ -7,10 +7,11 @@ them before the rule asks how long these are.
 import sys
 from collections.abc import Iterator, Sequence
 from math import inf
+from typing import Protocol
 
 from octopis.core.model import BrokerId
 from octopis.core.routing.link_status import LinkStatus
-from octopis.core.routing.messages import NO_CLUSTERS, NotificationMessage, Reason
+from octopis.core.routing.messages import NO_CLUSTERS, NotificationMessage, Reason, copy_for
 from octopis.core.routing.outbox import LocalClients, Outbox
 from octopis.core.routing.table import RoutingTable
 from octopis.core.routing.tnr import NO_DETOUR, Crossroads, copies, redirect
@@ -21,12 +22,38 @@ _QUICK_PARTS = 8
 _Copies = list[tuple[LinkStatus, int, int, Reason]]
 
 
+class HostChannels(Protocol):
+    """What sees to it that notifications come once and in order (octopis.core.delivery)."""
+
+    def number(
+        self, batch: Sequence[NotificationMessage], now_ns: int
+    ) -> Sequence[NotificationMessage]:
+        """Return what a local publisher sends with its numbers."""
+
+    def in_order(
+        self, arrived: Sequence[NotificationMessage], now_ns: int
+    ) -> Sequence[NotificationMessage]:
+        """Return what may be delivered now, in order, of what has come and what has waited."""
+
+    def host_lives(self, host: BrokerId, life: int, now_ns: int) -> None:
+        """Know which life of a host has made the subscriptions that are known of it."""
+
+
 class TargetRouting:
-    """Matches at the publisher's host and at the targets; on the way the rule alone decides."""
+    """Matches at the publisher's host and at the targets; on the way the rule alone decides.
+
+    With `channels`, what arrives is delivered once and in order; without, as it comes.
+    """
 
     def __init__(
-        self, here: Crossroads, table: RoutingTable, outbox: Outbox, clients: LocalClients
+        self,
+        here: Crossroads,
+        table: RoutingTable,
+        outbox: Outbox,
+        clients: LocalClients,
+        channels: HostChannels | None = None,
     ) -> None:
+        self._channels = channels
         self._here = here
         self._table = table
         self._outbox = outbox
@@ -47,7 +74,7 @@ class TargetRouting:
         self, batch: Sequence[NotificationMessage], sender: BrokerId | None, now_ns: int
     ) -> None:
         """Route notifications of a local publisher (`sender` None) or from a neighbour."""
-        self.pass_on(self._deliver(batch, sender), now_ns)
+        self.pass_on(self._deliver(batch, sender, now_ns), now_ns)
 
     def route_in_parts(
         self, batch: Sequence[NotificationMessage], sender: BrokerId | None, now_ns: int
@@ -56,7 +83,7 @@ class TargetRouting:
 
         Where all are empty, links have taken what there was at once: they get more together.
         """
-        batch = self._deliver(batch, sender)
+        batch = self._deliver(batch, sender, now_ns)
         start = 0
         while start < len(batch):
             is_quick = not any(link.queue_length for link in self._here.links)
@@ -66,22 +93,31 @@ class TargetRouting:
             yield
 
     def _deliver(
-        self, batch: Sequence[NotificationMessage], sender: BrokerId | None
+        self, batch: Sequence[NotificationMessage], sender: BrokerId | None, now_ns: int
     ) -> Sequence[NotificationMessage]:
         """Deliver to local clients, and return the batch with its targets."""
         if sender is None:
             attributes = [message.notification.attributes for message in batch]
             targets, matches = self._table.reached_and_local(attributes)
             self._clients.deliver(batch, matches)
-            return [
+            batch = [
                 NotificationMessage(message.notification, NO_CLUSTERS, hosts)
                 for message, hosts in zip(batch, targets, strict=True)
             ]
-        arrived = [message for message in batch if message.targets & self._here.own_bit]
+            return batch if self._channels is None else self._channels.number(batch, now_ns)
+        arrived: Sequence[NotificationMessage] = [
+            message for message in batch if message.targets & self._here.own_bit
+        ]
+        if arrived and self._channels is not None:
+            arrived = self._channels.in_order(arrived, now_ns)
+        self.deliver(arrived)
+        return batch
+
+    def deliver(self, arrived: Sequence[NotificationMessage]) -> None:
+        """Deliver to local clients what has arrived for them."""
         if arrived:
             attributes = [message.notification.attributes for message in arrived]
             self._clients.deliver(arrived, self._table.local_matches(attributes))
-        return batch
 
     def pass_on(
         self, batch: Sequence[NotificationMessage], now_ns: int, *, is_quick: bool = False
@@ -98,13 +134,13 @@ class TargetRouting:
         }
         planned: dict[tuple[int, int], _Copies] = {}
         for message in batch:
-            notification, targets, tried = message.notification, message.targets, message.tried
+            targets, tried = message.targets, message.tried
             ways = planned.get((targets, tried)) if stays_open else None
             if ways is None:
                 ways = planned[targets, tried] = self._copies(targets, tried, closed)
             for way, part, carried, reason in ways:
                 messages, reasons = by_link[way]
-                messages.append(NotificationMessage(notification, NO_CLUSTERS, part, carried))
+                messages.append(copy_for(message, part, carried))
                 reasons.append(reason)
                 if not stays_open:  # the next one asks how long this queue is
                     way.entered(now_ns)

@@ -46,6 +46,8 @@ class FrameKind(IntEnum):
     REPORT = 24
     TARGETED = 25
     HOST_TABLE = 26
+    NUMBERED = 27
+    POSTS = 28
 
     SUBSCRIBE = 32
     UNSUBSCRIBE = 33

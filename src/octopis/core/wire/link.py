@@ -25,6 +25,7 @@ from octopis.core.topology import SCOT
 from octopis.core.wire.control import Goodbye, Notice, Ping, Pong, decode_control
 from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, encode_items
 from octopis.core.wire.inquiries import Asking, decode_asking
+from octopis.core.wire.posts import Posts, decode_posts
 from octopis.core.wire.published import Published, PublishedBody, decode_published, make_published
 from octopis.core.wire.subscriptions import (
     Assembler,
@@ -94,7 +95,7 @@ def decode_with_targets(body: bytes | memoryview) -> list[NotificationMessage]:
 Encoded = tuple[FrameKind, bytes]
 """A message as it waits in a queue: an item of a frame, or (a table) all its frames."""
 
-LinkControl = Ping | Pong | Goodbye | Notice | Asking
+LinkControl = Ping | Pong | Goodbye | Notice | Asking | Posts
 
 _WHOLE_FRAMES = (FrameKind.SNAPSHOT, FrameKind.HOST_STATE, FrameKind.HOST_TABLE)
 """Kinds of messages that are encoded as all their frames, not as items of one."""
@@ -144,14 +145,14 @@ class LinkDecoder:
             FrameKind.HOST_TABLE: lambda body: [decode_host_table(body)],
         }
         if targeted is not None:
-            self._readers[FrameKind.TARGETED] = lambda body: [*targeted.decode(body)]
+            self._readers[targeted.kind] = lambda body: [*targeted.decode(body)]
 
     def decode(self, frame: Frame) -> list[Message] | LinkControl:
         """Return routing messages or a control message, or raise ProtocolError."""
         read = self._readers.get(frame.kind)
         if read is not None:
             return read(frame.body)
-        control = decode_asking(frame) or decode_control(frame)
+        control = decode_posts(frame) or decode_asking(frame) or decode_control(frame)
         if not isinstance(control, LinkControl):
             raise ProtocolError(f"a frame of kind {frame.kind} does not belong on a link")
         return control

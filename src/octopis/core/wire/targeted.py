@@ -7,9 +7,13 @@ An item is an array of three:
                    shorter (is_list), their numbers of two bytes each; both little-endian
     notification   as its publisher has encoded it
 
-That is at most two bytes for each target plus four, and at most a bit map plus four, as long as the
-head is one byte (up to 3 clusters always, else until a copy goes around) and an overlay has at most
-2,040 brokers: beyond that, MessagePack says the length of long bytes in one more.
+On channels (octopis.core.delivery) it is an array of four: before the notification stands an array
+of the host and life that have numbered it, its number, and for each target the distance to the
+number before it that was for the same.
+
+The first two are at most two bytes for each target plus four, and at most a bit map plus four, as
+long as the head is one byte (up to 3 clusters always, else until a copy goes around) and an overlay
+has at most 2,040 brokers: beyond that, MessagePack says the length of long bytes in one more.
 
 Who is no target reads who has published, which number it has and when it was meant to be published,
 as traces want that, and leaves the content alone.
@@ -17,9 +21,10 @@ as traces want that, and leaves the content alone.
 
 from functools import lru_cache
 from struct import pack, unpack
+from typing import Annotated
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 from msgspec.msgpack import Decoder
 
 from octopis.core.routing.messages import NO_CLUSTERS, NotificationMessage
@@ -27,7 +32,8 @@ from octopis.core.wire.frames import BodyDecoder, FrameKind, encode
 from octopis.core.wire.published import Published, PublishedBody, make_published
 from octopis.errors import ProtocolError
 
-_ARRAY_OF_3 = b"\x93"
+_Count = Annotated[int, Meta(ge=0, lt=1 << 62)]
+_ARRAY_OF_3, _ARRAY_OF_4 = b"\x93", b"\x94"
 _LIST_NUMBERS = 1 << 16
 _HEAD_BITS = 63
 _REMEMBERED = 4_096
@@ -40,6 +46,19 @@ class _Item(Struct, frozen=True, array_like=True, gc=False):
     notification: Raw
 
 
+class _Numbers(Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
+    origin: _Count
+    number: _Count
+    distances: tuple[_Count, ...]
+
+
+class _NumberedItem(Struct, frozen=True, array_like=True, gc=False):
+    head: int | bytes
+    targets: bytes
+    numbers: _Numbers
+    notification: Raw
+
+
 class _OnTheWay(Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
     attributes: Raw
     payload: Raw
@@ -49,6 +68,7 @@ class _OnTheWay(Struct, frozen=True, array_like=True, gc=False, forbid_unknown_f
 
 
 _items = BodyDecoder[list[_Item]](list[_Item], "a batch of notifications")
+_numbered_items = BodyDecoder[list[_NumberedItem]](list[_NumberedItem], "a batch of notifications")
 _decode_content = Decoder(PublishedBody).decode
 _decode_on_the_way = Decoder(_OnTheWay).decode
 
@@ -57,7 +77,17 @@ def encode_targeted(routed: NotificationMessage) -> tuple[FrameKind, bytes]:
     """Return a notification as an item of TARGETED."""
     notification = routed.notification
     assert isinstance(notification, Published), "only what came over the wire is sent on"
-    return FrameKind.TARGETED, _header(routed.targets, routed.tried) + notification.encoded
+    header = _ARRAY_OF_3 + _header(routed.targets, routed.tried)
+    return FrameKind.TARGETED, header + notification.encoded
+
+
+def encode_numbered(routed: NotificationMessage) -> tuple[FrameKind, bytes]:
+    """Return a notification on a channel as an item of NUMBERED."""
+    notification = routed.notification
+    assert isinstance(notification, Published), "only what came over the wire is sent on"
+    header = _ARRAY_OF_4 + _header(routed.targets, routed.tried)
+    numbers = encode((routed.origin, routed.number, routed.distances))
+    return FrameKind.NUMBERED, header + numbers + notification.encoded
 
 
 @lru_cache(_REMEMBERED)
@@ -68,10 +98,8 @@ def _header(targets: int, tried: int) -> bytes:
     where = pack(f"<{count}H", *_numbers(targets)) if is_list else targets.to_bytes(size, "little")
     head = tried << 1 | is_list
     if head.bit_length() <= _HEAD_BITS:
-        return _ARRAY_OF_3 + encode(head) + encode(where)
-    return (
-        _ARRAY_OF_3 + encode(head.to_bytes((head.bit_length() + 7) // 8, "little")) + encode(where)
-    )
+        return encode(head) + encode(where)
+    return encode(head.to_bytes((head.bit_length() + 7) // 8, "little")) + encode(where)
 
 
 def _numbers(bits: int) -> list[int]:
@@ -86,10 +114,17 @@ def _numbers(bits: int) -> list[int]:
 class TargetedDecoder:
     """Reads the notifications that come to one broker, in an overlay of so many brokers.
 
-    `own_bit` is the broker's own among the targets.
+    `own_bit` is the broker's own among the targets; `is_numbered`: they come on channels.
     """
 
-    def __init__(self, own_bit: int, brokers: int, clusters: int) -> None:
+    def __init__(
+        self, own_bit: int, brokers: int, clusters: int, *, is_numbered: bool = False
+    ) -> None:
+        self.kind = FrameKind.NUMBERED if is_numbered else FrameKind.TARGETED
+        """The frames that they come in."""
+
+        self.encode = encode_numbered if is_numbered else encode_targeted
+        self._is_numbered = is_numbered
         self.unreadable = 0
         """Notifications that could not be read, and were left out. Whoever passes them on need not
         have read them, and is not to blame."""
@@ -100,22 +135,51 @@ class TargetedDecoder:
         self._targets_of = lru_cache(_REMEMBERED)(self._read_header)
 
     def decode(self, body: bytes | memoryview) -> list[NotificationMessage]:
-        """Return the notifications of TARGETED, or raise ProtocolError."""
+        """Return the notifications of a frame, or raise ProtocolError."""
+        if self._is_numbered:
+            return self._decode_numbered(body)
         found = []
         own_bit, targets_of = self._own_bit, self._targets_of
         for item in _items.decode(body):
             targets, tried = targets_of(item.head, item.targets)
-            encoded = bytes(item.notification)
-            try:
-                if targets & own_bit:
-                    notification = make_published(_decode_content(encoded), encoded)
-                else:
-                    notification = _passing(encoded)
-            except (msgspec.DecodeError, ValueError, RecursionError):
-                self.unreadable += 1
-                continue
-            found.append(NotificationMessage(notification, NO_CLUSTERS, targets, tried))
+            notification = self._read(item.notification, is_target=targets & own_bit)
+            if notification is not None:
+                found.append(NotificationMessage(notification, NO_CLUSTERS, targets, tried))
         return found
+
+    def _decode_numbered(self, body: bytes | memoryview) -> list[NotificationMessage]:
+        found = []
+        own_bit, targets_of = self._own_bit, self._targets_of
+        for item in _numbered_items.decode(body):
+            targets, tried = targets_of(item.head, item.targets)
+            numbers = item.numbers
+            if len(numbers.distances) != targets.bit_count():
+                raise ProtocolError("a notification has not one number for each target")
+            notification = self._read(item.notification, is_target=targets & own_bit)
+            if notification is not None:
+                found.append(
+                    NotificationMessage(
+                        notification,
+                        NO_CLUSTERS,
+                        targets,
+                        tried,
+                        numbers.origin,
+                        numbers.number,
+                        numbers.distances,
+                    )
+                )
+        return found
+
+    def _read(self, body: Raw, *, is_target: int) -> Published | None:
+        """Return a notification, or None where it makes no sense."""
+        encoded = bytes(body)
+        try:
+            if is_target:
+                return make_published(_decode_content(encoded), encoded)
+            return _passing(encoded)
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            self.unreadable += 1
+            return None
 
     def decode_items(self, items: list[bytes]) -> list[NotificationMessage]:
         """Return notifications that were encoded here, one by one."""

@@ -1,0 +1,97 @@
+"""Both ends of all channels of one broker, as its driver and the routing core see them.
+
+What the driver owes it:
+- it tells `arrived` of every post for this broker, and passes on those for others by `way_of`;
+- it calls `look` about every `LOOK_NS` while `is_quiet` is not so, then sends what `take_posts` and
+  `take_again` return; what was accepted after a hole (`take_in_order`) is delivered like any other;
+- it takes no publications for targets that are `held`;
+- it tells clients what they miss (`take_missed`).
+"""
+
+from collections.abc import Sequence
+
+from octopis.core.delivery.options import DeliveryOptions
+from octopis.core.delivery.posts import Ack, Post
+from octopis.core.delivery.receiver import Missed, Receiver, origin_of
+from octopis.core.delivery.sender import Sender
+from octopis.core.model import BrokerId
+from octopis.core.routing.messages import NotificationMessage
+from octopis.core.topology import SCOT
+
+LOOK_NS = 10_000_000
+"""How often what is under way is looked at: acknowledgements wait for so long, too."""
+
+
+class Channels:
+    """The channels from and to one broker, in one of its lives."""
+
+    def __init__(self, broker: BrokerId, scot: SCOT, life: int, options: DeliveryOptions) -> None:
+        self._places = {each: place for place, each in enumerate(scot.brokers)}
+        self.place = place = self._places[broker]
+        self._lives: dict[int, int] = {}
+        origin, brokers = origin_of(place, life), len(scot.brokers)
+        self.sender = Sender(place, brokers, life, options, origin)
+        self.sender.life_of = lambda place: self._lives.get(place, 0)
+        self.receiver = Receiver(place, life, options.window)
+        self._released: list[NotificationMessage] = []
+
+    # What the routing core asks (routing.target_routing.HostChannels)
+
+    def number(
+        self, batch: Sequence[NotificationMessage], now_ns: int
+    ) -> Sequence[NotificationMessage]:
+        """Return what a local publisher sends with its numbers."""
+        return self.sender.number(batch, now_ns)
+
+    def in_order(
+        self, arrived: Sequence[NotificationMessage], now_ns: int
+    ) -> Sequence[NotificationMessage]:
+        """Return what may be delivered now, in order, of what has come and what has waited."""
+        return self.receiver.in_order(arrived, now_ns)
+
+    def host_lives(self, host: BrokerId, life: int, now_ns: int) -> None:
+        """Know which life of a host has made the subscriptions that are known of it."""
+        place = self._places[host]
+        self._lives[place] = life
+        self.sender.renewed(place, now_ns)
+
+    # What the driver does
+
+    @property
+    def held(self) -> int:
+        """Targets, as bits, for which publishers have to wait."""
+        return self.sender.held
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether there is nothing to look at."""
+        return self.receiver.is_quiet and self.sender.is_quiet
+
+    def arrived(self, post: Post, now_ns: int) -> None:
+        """Take in a post for this broker."""
+        if isinstance(post, Ack):
+            self.sender.acknowledged(post, now_ns)
+        else:
+            self._released += self.receiver.opened(post, now_ns)
+
+    def look(self, now_ns: int) -> None:
+        """See to what is overdue."""
+        self.sender.look(now_ns)
+        self.receiver.look(now_ns)
+
+    def take_posts(self, now_ns: int) -> list[Post]:
+        """Return what to tell other hosts."""
+        return [*self.sender.take_posts(), *self.receiver.take_posts(now_ns)]
+
+    def take_again(self) -> list[NotificationMessage]:
+        """Return what to send again."""
+        return self.sender.take_again()
+
+    def take_in_order(self) -> list[NotificationMessage]:
+        """Return what has waited for a hole that will not be filled any more."""
+        released, self._released = self._released, []
+        return released
+
+    def take_missed(self) -> list[Missed]:
+        """Return of whom clients miss notifications."""
+        return self.receiver.take_missed()

@@ -1,0 +1,222 @@
+"""The receiving end of all channels to a host: what comes is handed on once, and in order.
+
+A copy says its number and, for this host, the number before it. What follows the last one that was
+handed on is handed on at once, and what has waited for it with it; what comes too early waits; what
+was there before is dropped. In either case it is acknowledged, all together at the next look.
+
+A stream is one life of a sending host. It begins with an `Open`, and no earlier: so nobody takes
+the middle of a stream for its beginning. Where another life of the same host is known, it may have
+been under way for long: it is asked back (`token`), and only who answers is alive. The other life
+is dead from then on.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+
+import msgspec
+
+from octopis.core.delivery.posts import RANGES_MAX, Ack, Open
+from octopis.core.routing.messages import NotificationMessage
+
+_MS = 1_000_000
+OVERTAKING_NS = 20 * _MS
+"""A hole is not named before: on ways around, later ones overtake."""
+
+_ASK_AGAIN_NS = 100 * _MS
+_DEAD_MAX = 64
+_UNKNOWN_MAX = 1024
+LIFE_BITS = 32
+
+
+def origin_of(place: int, life: int) -> int:
+    """Return what names a stream: a host and its life."""
+    return place << LIFE_BITS | life
+
+
+class Missed(msgspec.Struct, frozen=True):
+    """Know that notifications of a host, by its place, are missing: so many, if that is known."""
+
+    place: int
+    count: int | None
+
+
+class Stream:
+    """What one life of a host has sent: handed on up to `last`, and `held` back beyond a hole."""
+
+    __slots__ = ("asked_ns", "base", "given_up", "held", "hole_ns", "last")
+
+    def __init__(self, base: int) -> None:
+        self.base = self.last = base
+        self.held: dict[int, NotificationMessage] = {}
+        """By the number before them."""
+
+        self.given_up = 0
+        self.hole_ns = self.asked_ns = 0
+
+    def wanted(self) -> tuple[tuple[int, int], ...]:
+        """Return the holes: after which number, up to which one."""
+        found = []
+        after = self.last
+        for before in sorted(self.held):
+            if before > after:
+                found.append((after, before))
+                if len(found) == RANGES_MAX:
+                    break
+            after = self.held[before].number
+        return tuple(found)
+
+
+class Receiver:
+    """Takes in what is for this host. Of a stream `held_max` wait; others have to come again."""
+
+    def __init__(self, place: int, life: int, held_max: int) -> None:
+        self._place = place
+        self._below = (1 << place) - 1
+        self._life = life
+        self._held_max = held_max
+        self._streams: dict[int, Stream] = {}
+        self._newest: dict[int, int] = {}
+        self._dead: deque[int] = deque(maxlen=_DEAD_MAX)
+        self._tokens: dict[int, tuple[int, int]] = {}
+        """For a host, by its place, the stream that is asked back, and by what."""
+
+        self._asked = 0
+        self._due: dict[int, None] = {}
+        self._missed: list[Missed] = []
+        self.duplicates = 0
+        self.refused = 0
+        """What came of streams that have not begun, or are dead; and what had no room to wait."""
+
+    @property
+    def held(self) -> int:
+        """How many notifications wait for others before them."""
+        return sum(len(stream.held) for stream in self._streams.values())
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether there is nothing to look at."""
+        return not self._due and not any(stream.held for stream in self._streams.values())
+
+    def in_order(
+        self, arrived: Sequence[NotificationMessage], now_ns: int
+    ) -> list[NotificationMessage]:
+        """Return what may be handed on now, in order, of what has come and what has waited."""
+        found: list[NotificationMessage] = []
+        below = self._below
+        for message in arrived:
+            origin, number = message.origin, message.number
+            stream = self._streams.get(origin)
+            self._due[origin] = None
+            if stream is None:
+                self._refuse(origin)
+                continue
+            before = number - message.distances[(message.targets & below).bit_count()]
+            if before <= stream.last < number:
+                stream.last = number
+                found.append(message)
+                if stream.held:
+                    self._hand_on_held(stream, found, now_ns)
+            elif number <= stream.last or before in stream.held:
+                self.duplicates += 1
+            else:
+                self._hold_back(stream, before, message, now_ns)
+        return found
+
+    def _hand_on_held(self, stream: Stream, found: list[NotificationMessage], now_ns: int) -> None:
+        while (following := stream.held.pop(stream.last, None)) is not None:
+            stream.last = following.number
+            found.append(following)
+        stream.hole_ns = now_ns  # what is held now waits for another hole
+
+    def _hold_back(
+        self, stream: Stream, before: int, message: NotificationMessage, now_ns: int
+    ) -> None:
+        if len(stream.held) >= self._held_max:
+            self.refused += 1
+            return
+        if not stream.held:
+            stream.hole_ns = now_ns
+        stream.held[before] = message
+
+    def _refuse(self, origin: int) -> None:
+        self.refused += 1
+        if origin in self._dead or len(self._due) > _UNKNOWN_MAX:
+            del self._due[origin]
+
+    def opened(self, post: Open, now_ns: int) -> list[NotificationMessage]:
+        """Take in that a stream begins, or goes on after a hole; return what may be handed on."""
+        origin = origin_of(post.by, post.stream)
+        if origin in self._dead:
+            return []
+        self._due[origin] = None
+        if post.life != self._life:  # it is meant for an earlier life, and is told so
+            return []
+        stream = self._streams.get(origin)
+        if stream is None:
+            if post.by in self._newest and self._tokens.get(post.by) != (origin, post.token):
+                self._asked += 1
+                self._tokens[post.by] = origin, self._asked
+                return []
+            stream = self._begin(origin, post)
+        found: list[NotificationMessage] = []
+        if post.base > stream.last:
+            stream.last = post.base
+            for before in sorted(stream.held):
+                message = stream.held[before]
+                if message.number <= stream.last:
+                    del stream.held[before]
+                elif before <= stream.last:
+                    del stream.held[before]
+                    stream.last = message.number
+                    found.append(message)
+            stream.hole_ns = now_ns
+        if post.given_up > stream.given_up:
+            self._missed.append(Missed(post.by, post.given_up - stream.given_up))
+            stream.given_up = post.given_up
+        return found
+
+    def _begin(self, origin: int, post: Open) -> Stream:
+        older = self._newest.get(post.by)
+        if older is not None:
+            self._dead.append(older)
+            self._due.pop(older, None)
+            ended = self._streams.pop(older)
+            if ended.last > ended.base:
+                self._missed.append(Missed(post.by, None))
+        self._tokens.pop(post.by, None)
+        self._newest[post.by] = origin
+        stream = self._streams[origin] = Stream(post.base)
+        return stream
+
+    # What goes
+
+    def look(self, now_ns: int) -> None:
+        """Ask again for what is missing where that was not answered."""
+        for origin, stream in self._streams.items():
+            if stream.held and now_ns - stream.asked_ns >= _ASK_AGAIN_NS:
+                self._due[origin] = None
+
+    def take_posts(self, now_ns: int) -> list[Ack]:
+        """Return what to acknowledge."""
+        due, self._due = self._due, {}
+        found = []
+        for origin in due:
+            stream = self._streams.get(origin)
+            to, life = origin >> LIFE_BITS, origin & (1 << LIFE_BITS) - 1
+            if stream is None:
+                asked, token = self._tokens.get(to, (0, 0))
+                token = token if asked == origin else 0
+                found.append(Ack(to, self._place, self._life, life, None, token=token))
+                continue
+            wanted: tuple[tuple[int, int], ...] = ()
+            if stream.held and now_ns - stream.hole_ns >= OVERTAKING_NS:
+                wanted, stream.asked_ns = stream.wanted(), now_ns
+            found.append(
+                Ack(to, self._place, self._life, life, stream.last, stream.given_up, wanted)
+            )
+        return found
+
+    def take_missed(self) -> list[Missed]:
+        """Return of whom clients miss notifications."""
+        missed, self._missed = self._missed, []
+        return missed

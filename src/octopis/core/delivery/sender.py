@@ -1,0 +1,397 @@
+"""The sending end of all channels of a host: numbers, what is not acknowledged, and resending.
+
+A host numbers what it sends, one number for a notification whatever its targets. A copy carries for
+each target the distance to the number before it that was for the same target; so a target knows
+what it lacks, and what is not for it leaves no hole. A notification is kept once, until all its
+targets have acknowledged it or are given up.
+
+What a target lacks is sent again when it says so, and when nothing has been heard for as long as
+the measured round trip makes likely; always to those alone that lack it. A number is not sent again
+to the same target before that time is over: on a way around things take longer, and are not lost.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from octopis.core.delivery.options import DeliveryOptions
+from octopis.core.delivery.posts import Ack, Open
+from octopis.core.model import Notification
+from octopis.core.routing.messages import NO_CLUSTERS, NotificationMessage, copy_for
+
+_MS = 1_000_000
+TIMEOUT_MIN_NS, TIMEOUT_MAX_NS = 100 * _MS, 5_000 * _MS
+_FIRST_TIMEOUT_NS = 500 * _MS
+_BACKOFF_MAX = 4
+BURST = 256
+"""So much is sent again at a time; the next when that has arrived."""
+
+_OPEN_AGAIN_NS = 200 * _MS
+_GONE_AGAIN_NS = 1_000 * _MS
+"""A host that was given up is asked so often whether it is back."""
+
+
+class Kept(msgspec.Struct, gc=False):
+    """A notification that some of its targets have not acknowledged: `left` of them."""
+
+    message: NotificationMessage
+    size: int
+    sent_ns: int
+    left: int
+
+
+class Channel:
+    """One channel: what its target has not acknowledged, and how long its answers take."""
+
+    __slots__ = (
+        "acked",
+        "backoff",
+        "base",
+        "bit",
+        "bytes",
+        "given_up",
+        "given_up_told",
+        "heard_ns",
+        "is_gone",
+        "is_open",
+        "last",
+        "life",
+        "lost_until",
+        "opened_ns",
+        "pending",
+        "place",
+        "progress_ns",
+        "resent",
+        "round_trip_ns",
+        "variation_ns",
+    )
+
+    def __init__(self, place: int, life: int, base: int) -> None:
+        self.place = place
+        self.bit = 1 << place
+        self.life = life
+        self.given_up = 0
+        """How much this life of the target will never get, in all."""
+
+        self.given_up_told = 0
+        """How much of that it is known to have heard of."""
+
+        self.begin(life, base)
+
+    def begin(self, life: int, base: int) -> None:
+        """Begin anew after `base`, with a life of the target."""
+        self.life = life
+        self.base = self.last = self.acked = base
+        self.pending: deque[int] = deque()
+        self.bytes = 0
+        self.is_open = self.is_gone = False
+        self.opened_ns = -_GONE_AGAIN_NS
+        self.heard_ns = self.progress_ns = 0
+        self.lost_until = 0
+        self.resent: dict[int, int] = {}
+        self.backoff = 0
+        self.round_trip_ns = self.variation_ns = 0
+
+    @property
+    def timeout_ns(self) -> int:
+        """After so long without an answer, something is taken to be lost."""
+        if not self.round_trip_ns:
+            return _FIRST_TIMEOUT_NS
+        usual = self.round_trip_ns + 4 * self.variation_ns
+        return min(max(usual, TIMEOUT_MIN_NS), TIMEOUT_MAX_NS)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether there is nothing that the other end has still to say."""
+        return not self.pending and self.is_open and self.given_up == self.given_up_told
+
+    def took(self, round_trip_ns: int) -> None:
+        """Take in how long an acknowledgement took (as TCP does, RFC 6298)."""
+        if not self.round_trip_ns:
+            self.round_trip_ns, self.variation_ns = round_trip_ns, round_trip_ns // 2
+            return
+        error = abs(self.round_trip_ns - round_trip_ns)
+        self.variation_ns += (error - self.variation_ns) // 4
+        self.round_trip_ns += (round_trip_ns - self.round_trip_ns) // 8
+
+
+class Sender:
+    """Numbers what a host sends, and sees to it that it arrives.
+
+    `life` is this host's. `life_of` says which life of a host, by its place, has made the
+    subscriptions that are known of it; the driver says by `renewed` when that is another one.
+    """
+
+    def __init__(
+        self, place: int, brokers: int, life: int, options: DeliveryOptions, origin: int
+    ) -> None:
+        self._place = place
+        self._life = life
+        self._origin = origin
+        self._others = (1 << brokers) - 1 & ~(1 << place)
+        self._options = options
+        self._number = 0
+        self._kept: dict[int, Kept] = {}
+        self._channels: dict[int, Channel] = {}
+        self._sets: dict[int, tuple[Channel, ...]] = {}
+        self._gone = 0
+        self._again: dict[int, int] = {}
+        self._opening: list[Open] = []
+        self.life_of: Callable[[int], int] = lambda _: 0
+        self.bytes = 0
+        """How many bytes are kept."""
+
+        self._full = 0
+        self._is_full = False
+        self.resent = 0
+        self.given_up = 0
+
+    @property
+    def kept(self) -> int:
+        """How many notifications are kept."""
+        return len(self._kept)
+
+    @property
+    def held(self) -> int:
+        """Targets, as bits, for which publishers have to wait."""
+        return self._others if self._is_full else self._full
+
+    @property
+    def channels(self) -> Sequence[Channel]:
+        """All channels so far."""
+        return list(self._channels.values())
+
+    # Publications
+
+    def number(
+        self, batch: Sequence[NotificationMessage], now_ns: int
+    ) -> list[NotificationMessage]:
+        """Return what a local publisher sends with its numbers, for targets that are reached."""
+        found = []
+        touched = 0
+        for message in batch:
+            targets = message.targets & self._others
+            if targets & self._gone:
+                targets = self._without_gone(targets)
+            if targets:
+                touched |= targets
+                found.append(self._keep(message.notification, targets, now_ns))
+        if touched:
+            self._look_at_windows(self._set(touched))
+        return found
+
+    def _keep(self, notification: Notification, targets: int, now_ns: int) -> NotificationMessage:
+        self._number = number = self._number + 1
+        size = len(getattr(notification, "encoded", notification.payload))
+        channels = self._sets.get(targets) or self._set(targets)
+        distances = []
+        for channel in channels:
+            distances.append(number - channel.last)
+            channel.last = number
+            if not channel.pending:
+                channel.heard_ns = channel.progress_ns = now_ns
+            channel.pending.append(number)
+            channel.bytes += size
+        message = NotificationMessage(
+            notification, NO_CLUSTERS, targets, 0, self._origin, number, tuple(distances)
+        )
+        self._kept[number] = Kept(message, size, now_ns, len(distances))
+        self.bytes += size
+        return message
+
+    def _set(self, targets: int) -> tuple[Channel, ...]:
+        """Return the channels to a set of targets, in the order of their bits."""
+        found = self._sets.get(targets)
+        if found is None:
+            if len(self._sets) >= 4096:
+                self._sets.clear()
+            places = [place for place in range(targets.bit_length()) if targets >> place & 1]
+            found = self._sets[targets] = tuple(map(self._channel, places))
+        return found
+
+    def _channel(self, place: int) -> Channel:
+        channel = self._channels.get(place)
+        if channel is None:
+            channel = Channel(place, self.life_of(place), self._number)
+            self._channels[place] = channel
+            self._open(channel, 0)
+        return channel
+
+    def _without_gone(self, targets: int) -> int:
+        """Count what is for targets that were given up, and leave them out."""
+        for channel in self._set(targets & self._gone):
+            channel.given_up += 1
+            self.given_up += 1
+        return targets & ~self._gone
+
+    def _look_at_windows(self, channels: Sequence[Channel]) -> None:
+        """Hold publishers back from targets that lack a window of notifications."""
+        options = self._options
+        self._is_full = self.bytes >= options.bytes
+        for channel in channels:
+            if len(channel.pending) >= options.window or channel.bytes >= options.window_bytes:
+                self._full |= channel.bit
+            else:
+                self._full &= ~channel.bit
+
+    # Answers
+
+    def acknowledged(self, ack: Ack, now_ns: int) -> None:
+        """Take in what a target has, and what it lacks."""
+        channel = self._channels.get(ack.by)
+        if channel is None or ack.stream != self._life:
+            return
+        if ack.life != channel.life:  # it may be late, or of a life of which nothing is known yet
+            self.renewed(ack.by, now_ns)
+            return
+        channel.heard_ns = now_ns
+        if ack.last is None or ack.last < channel.base:
+            self._open(channel, now_ns, ack.token)
+            return
+        channel.given_up_told = max(channel.given_up_told, min(ack.given_up, channel.given_up))
+        if not channel.is_open:
+            channel.is_open, channel.is_gone = True, False
+            self._gone &= ~channel.bit
+        if ack.last > channel.acked:
+            self._progress(channel, min(ack.last, channel.last), now_ns)
+        for after, upto in ack.wanted:
+            self._resend(channel, after, upto, now_ns)
+        if channel.lost_until > channel.acked:
+            self._resend(channel, channel.acked, channel.lost_until, now_ns)
+
+    def _progress(self, channel: Channel, last: int, now_ns: int) -> None:
+        newest = None
+        pending = channel.pending
+        while pending and pending[0] <= last:
+            newest = pending.popleft()
+            kept = self._kept[newest]
+            channel.bytes -= kept.size
+            is_again = channel.resent.pop(newest, None) is not None if channel.resent else False
+            sent_ns = None if is_again else kept.sent_ns
+            self._release(newest, kept)
+        if newest is not None and sent_ns is not None:  # of what was sent twice, who knows which
+            channel.took(now_ns - sent_ns)
+        channel.acked = last
+        channel.progress_ns = now_ns
+        channel.backoff = 0
+        self._look_at_windows((channel,))
+
+    def _release(self, number: int, kept: Kept) -> None:
+        """Note that one more target does not wait for a notification."""
+        kept.left -= 1
+        if not kept.left:
+            del self._kept[number]
+            self.bytes -= kept.size
+
+    def _resend(self, channel: Channel, after: int, upto: int, now_ns: int) -> None:
+        """Send again what is for a target after one number, up to another; a burst at most."""
+        patience_ns = channel.timeout_ns
+        count = 0
+        for number in channel.pending:
+            if number > upto or count >= BURST:
+                return
+            sent_ns = channel.resent.get(number) or self._kept[number].sent_ns
+            if number > after and now_ns - sent_ns >= patience_ns:
+                channel.resent[number] = now_ns
+                self._again[number] = self._again.get(number, 0) | channel.bit
+                count += 1
+
+    # Time
+
+    def look(self, now_ns: int) -> None:
+        """See to what is overdue."""
+        for channel in self._channels.values():
+            if channel.is_quiet:
+                continue
+            again_ns = _GONE_AGAIN_NS if channel.is_gone else _OPEN_AGAIN_NS
+            is_told = channel.is_open and channel.given_up == channel.given_up_told
+            if not is_told and now_ns - channel.opened_ns >= again_ns:
+                self._open(channel, now_ns)
+            if not channel.pending:
+                continue
+            if now_ns - channel.heard_ns >= self._options.give_up_ns:
+                self._give_up(channel)
+            elif now_ns - channel.progress_ns >= channel.timeout_ns << channel.backoff:
+                self._time_out(channel, now_ns)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether there is nothing to look at."""
+        return all(channel.is_quiet for channel in self._channels.values())
+
+    def _time_out(self, channel: Channel, now_ns: int) -> None:
+        """Take all that is under way to be lost: send it again, from the oldest on."""
+        channel.backoff = min(channel.backoff + 1, _BACKOFF_MAX)
+        channel.progress_ns = now_ns
+        channel.lost_until = channel.last
+        self._resend(channel, channel.acked, channel.lost_until, now_ns)
+
+    def _give_up(self, channel: Channel) -> None:
+        """Keep nothing more for a target that is silent, until it is back."""
+        self._drop(channel)
+        channel.begin(channel.life, channel.last)
+        channel.is_gone = True
+        self._gone |= channel.bit
+
+    def renewed(self, place: int, now_ns: int) -> None:
+        """Begin with a new life of a target: the last one has taken along what it had.
+
+        What it may have delivered is not sent to the new one: its clients could get it twice.
+        """
+        channel, life = self._channels.get(place), self.life_of(place)
+        if channel is None or channel.life == life:
+            return
+        untold = channel.given_up - channel.given_up_told
+        lost = self._drop(channel)
+        channel.given_up, channel.given_up_told = untold + lost, 0
+        self._gone &= ~channel.bit
+        channel.begin(life, channel.last)
+        self._open(channel, now_ns)
+
+    def _drop(self, channel: Channel) -> int:
+        lost = len(channel.pending)
+        for number in channel.pending:
+            self._release(number, self._kept[number])
+            if number in self._again:
+                self._again[number] &= ~channel.bit
+        channel.given_up += lost
+        self.given_up += lost
+        channel.pending.clear()
+        channel.bytes = 0
+        self._look_at_windows((channel,))
+        return lost
+
+    def _open(self, channel: Channel, now_ns: int, token: int = 0) -> None:
+        channel.opened_ns = now_ns
+        self._opening.append(
+            Open(
+                channel.place,
+                self._place,
+                channel.life,
+                self._life,
+                channel.base,
+                channel.given_up,
+                token,
+            )
+        )
+
+    # What goes
+
+    def take_posts(self) -> list[Open]:
+        """Return what to tell targets."""
+        posts, self._opening = self._opening, []
+        return posts
+
+    def take_again(self) -> list[NotificationMessage]:
+        """Return what to send again, each to those targets alone that lack it."""
+        again, self._again = self._again, {}
+        found = []
+        for number in sorted(again):
+            kept = self._kept.get(number)
+            targets = again[number]
+            if kept is None or not targets:
+                continue
+            found.append(copy_for(kept.message, targets, 0))
+        self.resent += len(found)
+        return found
