@@ -7,6 +7,10 @@ of publishers knows which hosts lie behind them: what goes to one of these waits
 around a link long before it is so full; where it could not, what has the link on a shortest way
 waits.
 
+With channels (octopis.core.delivery) nobody waits for a link. Publications wait for hosts that lack
+a window of what was sent to them, as the publisher's own host knows; and, where the policy for slow
+subscribers is to pause, for those whose notices name them: so only what is for them waits.
+
 Changes of subscriptions wait while too many changes of tables wait for a link anywhere: they go
 everywhere.
 """
@@ -20,6 +24,7 @@ from octopis.broker.notices import Notices
 from octopis.broker.settings import OverlayConfiguration
 from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm
+from octopis.core.routing.table import Entry
 from octopis.core.topology import SCOT
 from octopis.core.wire.control import Notice
 from octopis.errors import ProtocolError
@@ -66,8 +71,32 @@ class Backpressure:
         self.held: frozenset[BrokerId] = frozenset()
         """The hosts to which nothing goes from here for now."""
 
+        self.paused: frozenset[str] = frozenset()
+        """The owners of subscriptions whose clients are too slow, where publishers wait for them
+        alone."""
+
+        self.version = 0
+        """Rises when any of this changes."""
+
+        self._has_channels = overlay.has_channels
+        self._windows: frozenset[BrokerId] = frozenset()
+
         self.change_brokers: list[BrokerId] = []
         """The brokers at which too many changes wait: changes of subscriptions wait for them."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether any publication may have to wait."""
+        return bool(self.held or self.paused)
+
+    def is_held(self, entry: Entry) -> bool:
+        """Tell whether what matches an entry has to wait."""
+        return entry.host in self.held or entry.subscription.owner in self.paused
+
+    def windows_changed(self, hosts: int) -> None:
+        """Note which hosts, as bits, lack a window of what was sent to them."""
+        self._windows = frozenset(self._scot.brokers_in(hosts))
+        self._look()
 
     def output_changed(self, output: object, begins: bool) -> None:
         """Note that an own queue has passed its high-water mark, or come back."""
@@ -101,11 +130,17 @@ class Backpressure:
 
     def say(self) -> None:
         """Say to all when the own backpressure begins, goes on or ends."""
-        stuck = {getattr(output, "neighbour", self._broker) for output in self.outputs}
+        stuck: set[BrokerId] = set()
+        slow: set[str] = set()
+        if self._has_channels:
+            slow = {getattr(output, "owner", "") for output in self.outputs}
+        else:
+            stuck = {getattr(output, "neighbour", self._broker) for output in self.outputs}
         notice = self._notices.own(
             holds=bool(self.outputs),
             changes=bool(self.change_outputs),
             stuck=tuple(sorted(stuck)),
+            slow=tuple(sorted(slow)),
             now=self._loop.time(),
         )
         if notice is not None:
@@ -121,14 +156,19 @@ class Backpressure:
     def _look(self) -> None:
         self.brokers = self._notices.brokers
         self.change_brokers = self._notices.changes
-        held: set[BrokerId] = set()
+        held = set(self._windows)
+        paused: set[str] = set()
         for notice in self._notices.holding():
-            if notice.holds and notice.stuck and self._is_by_structure:
+            if notice.slow:
+                paused.update(notice.slow)
+            elif notice.holds and notice.stuck and self._is_by_structure:
                 for neighbour in notice.stuck:
                     held |= self._behind(self._scot, self._broker, notice.broker, neighbour)
             elif notice.holds:
                 held |= self._known
         self.held = frozenset(held)
+        self.paused = frozenset(paused)
+        self.version += 1
         self._changed()
 
     def _pass_on(self, notice: Notice, sender: BrokerId | None) -> None:

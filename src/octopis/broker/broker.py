@@ -22,17 +22,21 @@ from octopis.broker.intake import Intake
 from octopis.broker.link import NeighbourLink
 from octopis.broker.memory import Memory
 from octopis.broker.pace import Pace
+from octopis.broker.posting import Posting
 from octopis.broker.recorder import Recorder
 from octopis.broker.session import ClientSession
 from octopis.broker.settings import OverlayConfiguration
 from octopis.broker.settling import Inquiries
 from octopis.broker.status import status_of
 from octopis.client.address import Address
+from octopis.core.delivery.channels import Channels
+from octopis.core.delivery.posts import Post
+from octopis.core.delivery.receiver import Missed
 from octopis.core.matching import BitsetIndex
 from octopis.core.model import BrokerId
 from octopis.core.routing import Broker
 from octopis.core.routing.spreading import LIFE_BITS
-from octopis.errors import OperationFailed
+from octopis.errors import OperationFailed, ProtocolError
 
 _TICK_S = 0.5
 _COMPARE_S = 1.0
@@ -121,7 +125,10 @@ class LiveBroker:
         self.warnings = LogLimit(_log)
         self.started_at = time.time()
         self.recorder = recorder or Recorder()
-        routing = overlay.routing
+        routing, life = overlay.routing, secrets.randbits(LIFE_BITS)
+        channels = None
+        if overlay.has_channels:
+            channels = Channels(broker, overlay.scot, life, overlay.delivery)
         self.core = Broker(
             broker,
             overlay.scot,
@@ -130,7 +137,8 @@ class LiveBroker:
             window_ms=routing.window_ms,
             links_up=False,
             index=partial(BitsetIndex, _builder().submit),
-            life=secrets.randbits(LIFE_BITS),
+            life=life,
+            channels=channels,
         )
         self.memory = Memory(overlay.limits.client_bytes)
         self.links: dict[BrokerId, NeighbourLink] = {}
@@ -139,6 +147,17 @@ class LiveBroker:
         self.backpressure = Backpressure(broker, overlay, self.links, self._wake)
         for neighbour in overlay.scot.neighbours(broker):
             self.links[neighbour] = NeighbourLink(self, neighbour)
+        self.posting: Posting | None = None
+        if channels is not None:
+            self.posting = Posting(
+                channels,
+                self.core,
+                overlay.scot,
+                self.links,
+                self.effects,
+                self.backpressure.windows_changed,
+                self._tell_missed,
+            )
         first = time.time_ns() // 1000  # above what it has used before a restart, if the clock is
         self.inquiries = Inquiries(self.core, overlay.scot, self.links, self.effects, first)
         self.intake = Intake(
@@ -150,6 +169,7 @@ class LiveBroker:
             self.pace,
             clients=self.clients,
             limits=overlay.limits,
+            posting=self.posting,
         )
         self.start_up = StartUp(self.core, overlay.limits.sync_s, self.intake.open)
         self.ready = self.start_up.ready
@@ -217,6 +237,8 @@ class LiveBroker:
     def queued(self) -> int:
         """How many messages wait in queues; one at least for a link that holds some back."""
         links = sum(max(link.waiting, link.is_busy) for link in self.links.values())
+        if self.posting is not None:
+            links += self.posting.channels.sender.kept
         return links + sum(len(session.queue) for session in self.clients.values())
 
     # Stop
@@ -248,6 +270,8 @@ class LiveBroker:
             connection.close(f"{self.id} stops")
         self.start_up.cancel()
         self.inquiries.stop()
+        if self.posting is not None:
+            self.posting.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -305,3 +329,15 @@ class LiveBroker:
 
     def _wake(self) -> None:
         self.intake.wake()
+
+    # Channels
+
+    def take_posts(self, posts: list[Post]) -> None:
+        """Take in what the ends of channels say to each other. Raises ProtocolError."""
+        if self.posting is None:
+            raise ProtocolError("there are no channels here")
+        self.posting.heard(posts)
+
+    def _tell_missed(self, missed: Missed) -> None:
+        host = self.overlay.scot.brokers[missed.place]
+        _log.warning("%s: of %s, %s notifications are missing", self.id, host, missed.count)

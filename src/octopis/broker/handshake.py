@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from octopis.broker.connection import Connection
 from octopis.broker.link import NeighbourLink
 from octopis.broker.session import ClientSession
+from octopis.broker.settings import OverlayConfiguration
 from octopis.client.address import Address, Backoff
 from octopis.core.model import BrokerId
 from octopis.core.topology import SCOT
@@ -123,8 +124,8 @@ class Reception:
 
     def _welcome_neighbour(self, connection: Connection, hello: BrokerHello) -> None:
         self.connections.discard(connection)
-        algorithm = self._broker.overlay.routing.algorithm.value
-        answer = BrokerHello(self._broker.id, hello.broker, self._digest, algorithm)
+        overlay = self._broker.overlay
+        answer = broker_hello(overlay, self._broker.id, hello.broker)
         connection.write(encode_hello(answer))
         self._broker.links[hello.broker].up(connection)
 
@@ -141,11 +142,25 @@ class Reception:
         elif hello.algorithm != self._broker.overlay.routing.algorithm.value:
             ours = self._broker.overlay.routing.algorithm.value
             reason = f"{there} routes by {hello.algorithm}, {here} by {ours}"
+        elif hello.level != level_of(self._broker.overlay):
+            ours = level_of(self._broker.overlay)
+            reason = f"{there} delivers at level {hello.level!r}, {here} at {ours!r}"
         elif not dials(self._broker.overlay.scot, there, here):
             reason = f"of {here} and {there}, it is {here} that dials"
         else:
             return None
         return ConnectionFailed(reason)
+
+
+def level_of(overlay: OverlayConfiguration) -> str:
+    """Return how notifications are delivered, as brokers compare it."""
+    return overlay.delivery.level.value if overlay.has_channels else ""
+
+
+def broker_hello(overlay: OverlayConfiguration, broker: BrokerId, to: BrokerId) -> BrokerHello:
+    """Return what a broker says to a neighbour."""
+    digest, algorithm = overlay_digest(overlay.scot), overlay.routing.algorithm.value
+    return BrokerHello(broker, to, digest, algorithm, level_of(overlay))
 
 
 def dials(scot: SCOT, one: BrokerId, other: BrokerId) -> bool:
@@ -164,9 +179,7 @@ class Dialler:
         self._link = link
         self._address = address
         self._backoff = Backoff(most_s=overlay.limits.redial_s_max)
-        self._hello = BrokerHello(
-            broker.id, link.neighbour, overlay_digest(overlay.scot), overlay.routing.algorithm.value
-        )
+        self._hello = broker_hello(overlay, broker.id, link.neighbour)
 
     async def run(self) -> None:
         """Dial, wait until the connection is gone, and dial again, until cancelled."""

@@ -18,6 +18,7 @@ from msgspec import Struct
 from octopis.broker.backpressure import Backpressure
 from octopis.broker.effects import Effects
 from octopis.broker.pace import Pace
+from octopis.broker.posting import Posting
 from octopis.broker.recorder import Recorder
 from octopis.broker.session import ClientSession, Share
 from octopis.broker.settings import Limits
@@ -47,7 +48,7 @@ class _Publication(Struct):
     notifications: list[Published]
     taken: int = 0
     unsent: int = 0
-    held_by: object = None
+    held_by: int | None = None
 
 
 class Intake:
@@ -64,7 +65,9 @@ class Intake:
         *,
         clients: dict[str, ClientSession],
         limits: Limits,
+        posting: Posting | None = None,
     ) -> None:
+        self._posting = posting
         self._core = core
         self._effects = effects
         self._backpressure = backpressure
@@ -106,7 +109,7 @@ class Intake:
     @property
     def may_publish(self) -> bool:
         """Whether publications may be taken in now, wherever they go."""
-        return self.is_open and not self._backpressure.held
+        return self.is_open and not self._backpressure.holds
 
     @property
     def may_change(self) -> bool:
@@ -200,14 +203,14 @@ class Intake:
         batch: list[Published] = []
         done: list[tuple[ClientSession, _Publication]] = []
         held: dict[ClientSession, None] = {}
-        is_sent = self._core.reaches_all
+        is_sent = self._posting is not None or self._core.reaches_all
         while self._publishing and len(batch) < self._batch_max:
             session, _ = self._publishing.popitem(last=False)
             publication = self._begun.get(session) or self._begin(session)
             if publication is not None:
                 start = publication.taken
                 part = publication.notifications[start : start + self._batch_max - len(batch)]
-                if self._backpressure.held:
+                if self._backpressure.holds:
                     part, is_held = self._free(publication, part)
                     held |= dict.fromkeys([session] if is_held else ())
                 publication.taken += len(part)
@@ -234,12 +237,12 @@ class Intake:
         self, publication: _Publication, part: list[Published]
     ) -> tuple[list[Published], bool]:
         """Return the notifications before the first that goes where nothing goes for now."""
-        held = self._backpressure.held
-        if publication.held_by is held:  # nothing has changed since it was looked at
+        backpressure = self._backpressure
+        if publication.held_by == backpressure.version:  # nothing changed since it was looked at
             return [], True
-        for number, hosts in enumerate(self._core.hosts_of(part)):
-            if not held.isdisjoint(hosts):
-                publication.held_by = held
+        for number, entries in enumerate(self._core.matching(part)):
+            if any(map(backpressure.is_held, entries)):
+                publication.held_by = backpressure.version
                 return part[:number], True
         return part, False
 
@@ -252,7 +255,10 @@ class Intake:
             self._effects.carry_out(effects)
             if len(batch) > self._core.batch_max:  # let them go before the next is planned
                 self._effects.flush()
-        return self._core.counters.unsent - before
+        if self._posting is None:
+            return self._core.counters.unsent - before
+        self._posting.stir()
+        return 0  # what has no way now is sent again
 
     def _begin(self, session: ClientSession) -> _Publication | None:
         """Return the publication of a client whose turn it is; what makes no sense is refused."""

@@ -12,13 +12,15 @@ from octopis.broker.checks import LinkChecks
 from octopis.broker.connection import WRITE_BYTES, Connection
 from octopis.broker.queue import OutputQueue, Shaper
 from octopis.broker.settings import LinkPolicy
+from octopis.core.delivery.posts import Post
 from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm, Message, NotificationMessage, Reason
 from octopis.core.wire.control import Goodbye, Notice, Ping, Pong, encode_control
 from octopis.core.wire.frames import Frame, FrameKind
 from octopis.core.wire.inquiries import Asking, encode_asking
-from octopis.core.wire.link import LinkDecoder, encode_notification, frames_of
-from octopis.core.wire.targeted import TargetedDecoder, encode_targeted
+from octopis.core.wire.link import LinkControl, LinkDecoder, encode_notification, frames_of
+from octopis.core.wire.posts import POSTS_MAX, Posts, encode_posts
+from octopis.core.wire.targeted import TargetedDecoder
 from octopis.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -66,8 +68,11 @@ class NeighbourLink:
         self._queue_log = broker.recorder.link_log(neighbour)
         self._limits = overlay.limits
         self._policy = overlay.queues.policy
-        self.queue = OutputQueue(overlay.queues, partial(self._backpressure.output_changed, self))
-        """Notifications that wait."""
+        if overlay.has_channels:  # nobody waits for a link: what it drops is sent again
+            self.queue = OutputQueue(overlay.queues)
+        else:
+            told = partial(self._backpressure.output_changed, self)
+            self.queue = OutputQueue(overlay.queues, told)
 
         self.changes = WaitingChanges(
             overlay.queues.high_water, partial(self._backpressure.changes_changed, self)
@@ -82,10 +87,16 @@ class NeighbourLink:
         self._targeted: TargetedDecoder | None = None
         self._encode = encode_notification
         if overlay.routing.algorithm is Algorithm.TNR:
-            places = len(scot.brokers), len(scot.clusters)
-            self._targeted = TargetedDecoder(scot.bit(broker.id), *places)
-            self._encode = encode_targeted
-        self._plain_kind = FrameKind.NOTIFICATIONS if self._targeted is None else FrameKind.TARGETED
+            self._targeted = TargetedDecoder(
+                scot.bit(broker.id),
+                len(scot.brokers),
+                len(scot.clusters),
+                is_numbered=overlay.has_channels,
+            )
+            self._encode = self._targeted.encode
+        self._plain_kind = (
+            FrameKind.NOTIFICATIONS if self._targeted is None else self._targeted.kind
+        )
         self._unreadable = 0
         self._decoder = LinkDecoder(self._targeted)
         self._inbox: deque[Frame] = deque()
@@ -241,18 +252,25 @@ class NeighbourLink:
                 if frame.kind != self._plain_kind:
                     self._checks.check(said)
                 messages += said
-            elif isinstance(said, Ping):
-                connection.write(encode_control(Pong()))
-            elif isinstance(said, Notice):
-                self._backpressure.heard(self.neighbour, said)
-            elif isinstance(said, Asking):
-                self._broker.inquiries.heard(self.neighbour, said)
-            elif isinstance(said, Goodbye):
-                self._goodbye = said.reason
+            else:
+                self._hear(connection, said)
         if self._targeted is not None and self._targeted.unreadable > self._unreadable:
             self._say_unreadable(self._targeted.unreadable)
         if messages:
             self.messages_arrived(messages)
+
+    def _hear(self, connection: Connection, said: LinkControl) -> None:
+        """Take in what has come past the queues."""
+        if isinstance(said, Posts):
+            self._broker.take_posts(said.posts)
+        elif isinstance(said, Ping):
+            connection.write(encode_control(Pong()))
+        elif isinstance(said, Notice):
+            self._backpressure.heard(self.neighbour, said)
+        elif isinstance(said, Asking):
+            self._broker.inquiries.heard(self.neighbour, said)
+        elif isinstance(said, Goodbye):
+            self._goodbye = said.reason
 
     def _say_unreadable(self, count: int) -> None:
         """Say that notifications made no sense. Whoever passed them on has not read them."""
@@ -273,6 +291,8 @@ class NeighbourLink:
         for effects in parts:
             self._effects.carry_out(effects)
             self._effects.flush()
+        if self._broker.posting is not None:
+            self._broker.posting.stir()
         if not self._broker.start_up.is_over:
             self._broker.start_up.look()
 
@@ -315,6 +335,12 @@ class NeighbourLink:
                 self.connection.write(encode_asking(message))
             else:
                 self.connection.write(encode_control(message))
+
+    def posts(self, posts: list[Post]) -> None:
+        """Send posts of channels past the queue."""
+        if self.connection is not None:
+            for start in range(0, len(posts), POSTS_MAX):
+                self.connection.write(encode_posts(posts[start : start + POSTS_MAX]))
 
     def pump(self) -> None:
         """Let messages go from the queue to the socket, as far as both allow."""

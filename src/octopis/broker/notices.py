@@ -63,15 +63,22 @@ class Notices:
         holds: bool,
         changes: bool = False,
         stuck: tuple[BrokerId, ...] = (),
+        slow: tuple[str, ...] = (),
         now: float,
     ) -> Notice | None:
         """Say whether the own queues are past their mark; return the notice to send, if any."""
         said, known = self._own, self._heard.get(self._broker)
-        is_same = (holds, changes, stuck) == (said.holds, said.changes, said.stuck)
+        is_same = (holds, changes, stuck, slow) == (
+            said.holds,
+            said.changes,
+            said.stuck,
+            said.slow,
+        )
         renewed = known is not None and now - known.at < self._renewal_s
         if is_same and (renewed or not (holds or changes)):
             return None
-        return self._say(replace(said, holds=holds, changes=changes, stuck=stuck), now)
+        news = replace(said, holds=holds, changes=changes, stuck=stuck, slow=slow)
+        return self._say(news, now)
 
     def heard(self, notice: Notice, now: float) -> Notice | None:
         """Take a notice in, and return what must be passed on, if it is news.

@@ -12,6 +12,7 @@ from typing import Annotated
 from msgspec import Meta, Struct, structs
 
 from octopis.client.address import Address
+from octopis.core.delivery.options import DeliveryOptions, Level
 from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm
 from octopis.core.routing.options import RoutingOptions
@@ -151,6 +152,7 @@ class OverlayConfiguration(Struct, frozen=True, kw_only=True):
 
     scot: SCOT
     routing: RoutingOptions = DEFAULT_ROUTING
+    delivery: DeliveryOptions = DeliveryOptions()
     queues: LinkQueues = LinkQueues()
     client_queues: ClientQueues = ClientQueues()
     shapes: Mapping[tuple[BrokerId, BrokerId], Shape] = {}
@@ -168,6 +170,12 @@ class OverlayConfiguration(Struct, frozen=True, kw_only=True):
         for (source, target), shape in self.shapes.items():
             self.scot.link_kind(source, target)
             check(shape, f"the link from {source} to {target}: shape")
+
+    @property
+    def has_channels(self) -> bool:
+        """Whether hosts number what they send each other: under target routing, if so set."""
+        is_tnr = self.routing.algorithm is Algorithm.TNR
+        return is_tnr and self.delivery.level is not Level.NONE
 
     def address(self, broker: BrokerId) -> Address:
         """Return where a broker listens, or raise InvalidConfiguration."""

@@ -20,9 +20,9 @@
     port = 7402
 
 Only [topology] is needed; everything else has a default. `OCTOPIS_ROUTING_ALGORITHM=snr` stands for
-`algorithm` under [routing], and so for every key of [routing], [queues], [client_queues], [links]
-and [limits]; `OCTOPIS_INSECURE` for `insecure`. What an overlay is written out to is complete, so
-that it can be read, changed and kept.
+`algorithm` under [routing], and so for every key of [routing], [delivery], [queues],
+[client_queues], [links] and [limits]; `OCTOPIS_INSECURE` for `insecure`. What an overlay is written
+out to is complete, so that it can be read, changed and kept.
 """
 
 import tomllib
@@ -42,6 +42,7 @@ from octopis.broker.settings import (
     Shape,
 )
 from octopis.client.address import Address
+from octopis.core.delivery.options import DeliveryOptions
 from octopis.core.model import BrokerId
 from octopis.core.model.suggestion import did_you_mean
 from octopis.core.routing.options import RoutingOptions
@@ -85,6 +86,7 @@ class OverlayDocument(TopologyDocument, frozen=True, kw_only=True):
         bool, Meta(description="brokers may listen where other machines reach them")
     ] = False
     routing: RoutingOptions = DEFAULT_ROUTING
+    delivery: DeliveryOptions = DeliveryOptions()
     queues: LinkQueues = LinkQueues()
     client_queues: ClientQueues = ClientQueues()
     links: LinksTable = LinksTable()

@@ -24,7 +24,9 @@ OVERTAKING_NS = 20 * _MS
 
 _ASK_AGAIN_NS = 100 * _MS
 _DEAD_MAX = 64
-_UNKNOWN_MAX = 1024
+_UNOPENED_MAX = 64
+"""So many streams, and of each so many notifications, wait for a beginning."""
+
 LIFE_BITS = 32
 
 
@@ -81,6 +83,7 @@ class Receiver:
         """For a host, by its place, the stream that is asked back, and by what."""
 
         self._asked = 0
+        self._unopened: dict[int, list[NotificationMessage]] = {}
         self._due: dict[int, None] = {}
         self._missed: list[Missed] = []
         self.duplicates = 0
@@ -108,7 +111,7 @@ class Receiver:
             stream = self._streams.get(origin)
             self._due[origin] = None
             if stream is None:
-                self._refuse(origin)
+                self._hold_unopened(origin, message)
                 continue
             before = number - message.distances[(message.targets & below).bit_count()]
             if before <= stream.last < number:
@@ -138,10 +141,16 @@ class Receiver:
             stream.hole_ns = now_ns
         stream.held[before] = message
 
-    def _refuse(self, origin: int) -> None:
-        self.refused += 1
-        if origin in self._dead or len(self._due) > _UNKNOWN_MAX:
+    def _hold_unopened(self, origin: int, message: NotificationMessage) -> None:
+        """Let what has overtaken the beginning of its stream wait for it, a little of it."""
+        if origin in self._dead:
             del self._due[origin]
+        elif origin in self._unopened or len(self._unopened) < _UNOPENED_MAX:
+            waiting = self._unopened.setdefault(origin, [])
+            if len(waiting) < _UNOPENED_MAX:
+                waiting.append(message)
+                return
+        self.refused += 1
 
     def opened(self, post: Open, now_ns: int) -> list[NotificationMessage]:
         """Take in that a stream begins, or goes on after a hole; return what may be handed on."""
@@ -158,7 +167,7 @@ class Receiver:
                 self._tokens[post.by] = origin, self._asked
                 return []
             stream = self._begin(origin, post)
-        found: list[NotificationMessage] = []
+        found = list(self.in_order(self._unopened.pop(origin, ()), now_ns))
         if post.base > stream.last:
             stream.last = post.base
             for before in sorted(stream.held):
@@ -179,6 +188,7 @@ class Receiver:
         older = self._newest.get(post.by)
         if older is not None:
             self._dead.append(older)
+            self._unopened.pop(older, None)
             self._due.pop(older, None)
             ended = self._streams.pop(older)
             if ended.last > ended.base:

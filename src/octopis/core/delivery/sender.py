@@ -182,9 +182,9 @@ class Sender:
         return found
 
     def _keep(self, notification: Notification, targets: int, now_ns: int) -> NotificationMessage:
+        channels = self._sets.get(targets) or self._set(targets)  # a new one begins before it
         self._number = number = self._number + 1
         size = len(getattr(notification, "encoded", notification.payload))
-        channels = self._sets.get(targets) or self._set(targets)
         distances = []
         for channel in channels:
             distances.append(number - channel.last)

@@ -37,7 +37,7 @@ from octopis.core.routing.messages import (
     Subscription,
 )
 from octopis.core.routing.outbox import Counters, LocalClients, Outbox
-from octopis.core.routing.table import IndexFactory, RoutingTable
+from octopis.core.routing.table import Entry, IndexFactory, RoutingTable
 from octopis.core.routing.target_routing import HostChannels
 from octopis.core.topology import SCOT, LinkKind
 from octopis.errors import InvalidSubscription
@@ -232,6 +232,10 @@ class Broker:
     def hosts_of(self, notifications: Sequence[Notification]) -> list[set[BrokerId]]:
         """Return for each notification the hosts that it goes to, as far as is known here."""
         return self._table.hosts([each.attributes for each in notifications])
+
+    def matching(self, notifications: Sequence[Notification]) -> list[list[Entry]]:
+        """Return for each notification all matching entries that are known here."""
+        return self._table.matching([each.attributes for each in notifications])
 
     def subscriptions_of(self, client: str) -> list[str]:
         """Return what a client holds here, oldest first."""

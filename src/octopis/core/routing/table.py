@@ -107,9 +107,16 @@ class RoutingTable:
 
     def hosts(self, batch: Batch) -> list[set[BrokerId]]:
         """Return for each notification the hosts of all matching subscriptions."""
+        return [{entry.host for entry in entries} for entries in self.matching(batch)]
+
+    def matching(self, batch: Batch) -> list[list[Entry]]:
+        """Return for each notification all matching entries."""
         entries = self._entries
-        found = zip(self.local_matches(batch), self._remote_index.matches(batch), strict=True)
-        return [{entries[each].host for each in (*local, *remote)} for local, remote in found]
+        found = self._remote_index.matches(batch)
+        if self._own is None:
+            local = self.local_matches(batch)
+            found = [[*here, *there] for here, there in zip(local, found, strict=True)]
+        return [[entries[each] for each in matches] for matches in found]
 
     def destinations(self, batch: Batch) -> list[tuple[Any, ...]]:
         """Return for each notification the destinations with a matching entry of others."""

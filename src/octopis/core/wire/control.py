@@ -59,7 +59,8 @@ class Notice(msgspec.Struct, frozen=True):
     """A broker's queues are past their high-water mark (`holds`), or no longer so.
 
     `changes` says the same of the changes of tables that wait there. `stuck` are the neighbours
-    to which its full queues lead, and the broker itself where they are those of own clients.
+    to which its full queues lead, and the broker itself where they are those of own clients. With
+    channels, `slow` are the owners of the subscriptions of these clients instead.
 
     `number` rises with every notice of that broker since it has started as `incarnation`, so that
     old news never replaces newer.
@@ -71,6 +72,7 @@ class Notice(msgspec.Struct, frozen=True):
     holds: bool
     changes: bool = False
     stuck: tuple[BrokerId, ...] = ()
+    slow: tuple[str, ...] = ()
 
 
 class StatusRequest(msgspec.Struct, frozen=True):

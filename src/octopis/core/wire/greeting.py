@@ -27,6 +27,9 @@ class BrokerHello(msgspec.Struct, frozen=True, tag_field="role", tag="broker"):
     to: BrokerId
     overlay: str
     algorithm: str
+    level: str = ""
+    """Whether notifications go on channels, where both ends must do the same."""
+
     magic: str = MAGIC
     version: int = VERSION
 
