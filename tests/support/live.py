@@ -14,6 +14,7 @@ import uvloop
 from octopis.broker.broker import LiveBroker
 from octopis.broker.settings import Limits, OverlayConfiguration
 from octopis.client.client import Client, connect
+from octopis.core.delivery.options import DeliveryOptions, Level
 from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm
 from octopis.core.routing.options import RoutingOptions
@@ -44,6 +45,10 @@ async def until(holds: Callable[[], object], limit_s: float = 20.0) -> None:
     while not holds():
         assert time.monotonic() < deadline, "the condition did not come to hold in time"
         await asyncio.sleep(0.005)
+
+
+PLAIN = DeliveryOptions(Level.NONE)
+"""Target routing without channels."""
 
 
 def overlay(scot: SCOT, algorithm: Algorithm = Algorithm.SNR, **options: Any) -> Any:

@@ -7,7 +7,7 @@ from octopis.broker.notices import Notices
 from octopis.core.routing import Algorithm
 from octopis.core.wire.control import Notice
 from octopis.errors import ProtocolError
-from support.live import client_of, line, overlay, ready, run_live, tables_hold, until
+from support.live import PLAIN, client_of, line, overlay, ready, run_live, tables_hold, until
 from support.overlays import A0, A1, B0
 
 
@@ -206,7 +206,7 @@ def test_only_what_goes_over_a_stuck_link_waits(algorithm: Algorithm):
         scot = line(3)
         first, middle, last = scot.brokers
         async with (
-            ready(overlay(scot, algorithm)) as live,
+            ready(overlay(scot, algorithm, delivery=PLAIN)) as live,
             client_of(live[middle]) as reader,
             client_of(live[last]) as far,
             client_of(live[first]) as one,

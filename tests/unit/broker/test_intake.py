@@ -40,8 +40,23 @@ class Home:
             self.held = frozenset(["everywhere"])
         return [[]]
 
-    def hosts_of(self, part: list[Published]) -> list[set[str]]:
-        return [{"everywhere"}] * len(part)
+    def matching(self, part: list[Published]) -> list[list[str]]:
+        return [["everywhere"]] * len(part)
+
+    # As its backpressure
+
+    @property
+    def holds(self) -> bool:
+        return bool(self.held)
+
+    @property
+    def version(self) -> frozenset[str]:
+        return self.held
+
+    def is_held(self, entry: str) -> bool:
+        return entry in self.held
+
+    # As the routing core again
 
     def client_unsubscribes(self, client: str, subscription: str, now_ns: int) -> list[Effect]:
         assert now_ns

@@ -10,7 +10,17 @@ from octopis.core.routing.messages import Refresh, Unsubscribe
 from octopis.core.wire.control import Goodbye, Ping
 from octopis.core.wire.published import decode_published, encode_published
 from octopis.errors import ProtocolError
-from support.live import Brokers, client_of, line, overlay, ready, run_live, tables_hold, until
+from support.live import (
+    PLAIN,
+    Brokers,
+    client_of,
+    line,
+    overlay,
+    ready,
+    run_live,
+    tables_hold,
+    until,
+)
 
 FIRST, LAST = line(2).brokers
 (ONE,) = decode_published(b"\x91" + encode_published({"x": 1}, bytes(100), "me", 1, 1))
@@ -172,7 +182,7 @@ def test_what_waits_for_a_link_that_goes_down_goes_another_way(caplog):
 def test_target_that_no_link_leads_to_is_told_to_its_publisher(caplog):
     async def work() -> None:
         async with (
-            ready(overlay(line(2), Algorithm.TNR)) as live,
+            ready(overlay(line(2), Algorithm.TNR, delivery=PLAIN)) as live,
             client_of(live[LAST]) as reader,
             client_of(live[FIRST]) as writer,
             reader.subscribe("x >= 0"),
