@@ -182,9 +182,10 @@ class Sender:
         return found
 
     def _keep(self, notification: Notification, targets: int, now_ns: int) -> NotificationMessage:
+        # Before it is numbered: a channel that begins with it has its base below it.
+        channels = self._sets.get(targets) or self._set(targets)
         self._number = number = self._number + 1
         size = len(getattr(notification, "encoded", notification.payload))
-        channels = self._sets.get(targets) or self._set(targets)
         distances = []
         for channel in channels:
             distances.append(number - channel.last)
