@@ -84,6 +84,8 @@ class TargetRouting:
         Where all are empty, links have taken what there was at once: they get more together.
         """
         batch = self._deliver(batch, sender, now_ns)
+        if not batch:  # nothing goes on, but local clients have got something
+            yield
         start = 0
         while start < len(batch):
             is_quick = not any(link.queue_length for link in self._here.links)
