@@ -154,8 +154,7 @@ class Receiver:
         stream = self._streams.get(origin)
         if stream is None:
             if post.by in self._newest and self._tokens.get(post.by) != (origin, post.token):
-                self._asked += 1
-                self._tokens[post.by] = origin, self._asked
+                self._ask_back(origin, post.by)
                 return []
             stream = self._begin(origin, post)
         found: list[NotificationMessage] = []
@@ -174,6 +173,16 @@ class Receiver:
             self._missed.append(Missed(post.by, post.given_up - stream.given_up))
             stream.given_up = post.given_up
         return found
+
+    def _ask_back(self, origin: int, by: int) -> None:
+        """Have who opens a stream say that it lives.
+
+        The question stays the same: an answer would always come too late for the newest one.
+        """
+        asked, _ = self._tokens.get(by, (None, 0))
+        if asked != origin:
+            self._asked += 1
+            self._tokens[by] = origin, self._asked
 
     def _begin(self, origin: int, post: Open) -> Stream:
         older = self._newest.get(post.by)
