@@ -8,7 +8,10 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec.structs import replace
 
+from octopis.broker.handshake import level_of
 from octopis.broker.settings import LinkQueues, Shape
+from octopis.core.delivery.options import DeliveryOptions
+from octopis.core.delivery.posts import Open
 from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId, ClusterBitVector
 from octopis.core.routing.messages import (
@@ -23,13 +26,16 @@ from octopis.core.routing.messages import (
 )
 from octopis.core.routing.options import Algorithm
 from octopis.core.wire.control import Notice, Refusal
-from octopis.core.wire.frames import FrameKind, encode, encode_items
+from octopis.core.wire.frames import FrameKind, encode
 from octopis.core.wire.greeting import BrokerHello, encode_hello, encode_refusal
 from octopis.core.wire.link import encode_message, frames_of, overlay_digest
-from octopis.core.wire.published import decode_published, encode_published
+from octopis.core.wire.posts import encode_posts
+from octopis.core.wire.published import Published, decode_published, encode_published
+from octopis.core.wire.targeted import encode_numbered, encode_targeted
 from octopis.errors import InvalidSubscription, OperationFailed
 from support.live import (
     LIMITS,
+    PLAIN,
     Brokers,
     RawPeer,
     client_of,
@@ -132,7 +138,8 @@ async def false_neighbour(live: Brokers, algorithm: Algorithm) -> AsyncIterator[
     await until(lambda: not last.links[A].is_up)
     async with raw_peer(last) as peer:
         digest = overlay_digest(last.overlay.scot)
-        await peer.send(encode_hello(BrokerHello(A, B, digest, algorithm.value)))
+        level = level_of(last.overlay)
+        await peer.send(encode_hello(BrokerHello(A, B, digest, algorithm.value, level)))
         await peer.next_frames()
         yield peer
 
@@ -180,21 +187,36 @@ def test_neighbour_that_says_what_cannot_be_is_cut_off(what: str, caplog):
     assert len(lines) == 1
 
 
-def test_content_that_cannot_be_read_is_dropped_and_who_passed_it_on_is_not_cut_off(caplog):
+@pytest.mark.parametrize("delivery", [PLAIN, DeliveryOptions()])
+def test_content_that_cannot_be_read_is_dropped_and_who_passed_it_on_is_not_cut_off(
+    delivery: DeliveryOptions, caplog
+):
     """Brokers on the way do not read it: somebody may have posed as a neighbour before them."""
 
     async def work() -> None:
         async with (
-            ready(overlay(line(2), Algorithm.TNR)) as live,
+            ready(overlay(line(2), Algorithm.TNR, delivery=delivery)) as live,
             client_of(live[B]) as reader,
             reader.subscribe("x >= 0") as notifications,
         ):
             await tables_hold(live, 1)
-            bad = b"\x93\x00" + encode(b"\x02") + encode(("no map", b"", "me", 1, 1))
-            good = b"\x93\x00" + encode(b"\x02") + ONE.encoded
             connection = live[A].links[B].connection
-            connection.write(encode_items(FrameKind.TARGETED, [bad, good, bad]))
+            bad = Published({}, encoded=encode(("no map", b"", "me", 1, 1)))
+            if delivery is PLAIN:
+                sent = [NotificationMessage(each, targets=2) for each in (bad, ONE, bad)]
+                items = [encode_targeted(each) for each in sent]
+            else:
+                life = live[B].posting.channels.receiver._life
+                connection.write(encode_posts([Open(1, 0, life, 7, 0)]))
+                sent = [
+                    NotificationMessage(each, targets=2, origin=7, number=number, distances=(1,))
+                    for number, each in enumerate((bad, ONE, bad), start=1)
+                ]
+                items = [encode_numbered(each) for each in sent]
+            connection.write(b"".join(frames_of(items)))
             assert (await anext(notifications)).attributes == {"x": 1}
+            if delivery is not PLAIN:  # what cannot be read is not asked for again and again
+                assert live[B].posting.channels.receiver._streams[7].last == 3
             assert live[B].links[A].is_up
             assert live[B].links[A].reconnects == 0
             assert live[B].status()["links"]["a,0"]["unreadable"] == 2

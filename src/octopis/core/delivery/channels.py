@@ -32,7 +32,7 @@ class Channels:
         origin, brokers = origin_of(place, life), len(scot.brokers)
         self.sender = Sender(place, brokers, life, options, origin)
         self.sender.life_of = lambda place: self._lives.get(place, 0)
-        self.receiver = Receiver(place, life, options.window)
+        self.receiver = Receiver(place, life, options.window, options.give_up_ns)
         self._released: list[NotificationMessage] = []
 
     # What the routing core asks (routing.target_routing.HostChannels)
@@ -47,7 +47,8 @@ class Channels:
         self, arrived: Sequence[NotificationMessage], now_ns: int
     ) -> Sequence[NotificationMessage]:
         """Return what may be delivered now, in order, of what has come and what has waited."""
-        return self.receiver.in_order(arrived, now_ns)
+        found = self.receiver.in_order(arrived, now_ns)
+        return [*self.take_in_order(), *found] if self._released else found
 
     def host_lives(self, host: BrokerId, life: int, now_ns: int) -> None:
         """Know which life of a host has made the subscriptions that are known of it."""
@@ -77,7 +78,7 @@ class Channels:
     def look(self, now_ns: int) -> None:
         """See to what is overdue."""
         self.sender.look(now_ns)
-        self.receiver.look(now_ns)
+        self._released += self.receiver.look(now_ns)
 
     def take_posts(self, now_ns: int) -> list[Post]:
         """Return what to tell other hosts."""

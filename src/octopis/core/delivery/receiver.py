@@ -8,6 +8,9 @@ A stream is one life of a sending host. It begins with an `Open`, and no earlier
 the middle of a stream for its beginning. Where another life of the same host is known, it may have
 been under way for long: it is asked back (`token`), and only who answers is alive. The other life
 is dead from then on.
+
+A hole is not filled any more when the life that could is dead, or silent for as long as it takes to
+give a host up. Then what has waited behind it is handed on, still in order, and clients are told.
 """
 
 from collections import deque
@@ -28,6 +31,7 @@ _UNOPENED_MAX = 64
 """So many streams, and of each so many notifications, wait for a beginning."""
 
 LIFE_BITS = 32
+_ALL = 1 << 62
 
 
 def origin_of(place: int, life: int) -> int:
@@ -45,10 +49,11 @@ class Missed(msgspec.Struct, frozen=True):
 class Stream:
     """What one life of a host has sent: handed on up to `last`, and `held` back beyond a hole."""
 
-    __slots__ = ("asked_ns", "base", "given_up", "held", "hole_ns", "last")
+    __slots__ = ("asked_ns", "given_up", "heard_ns", "held", "hole_ns", "last")
 
-    def __init__(self, base: int) -> None:
-        self.base = self.last = base
+    def __init__(self, base: int, now_ns: int) -> None:
+        self.last = base
+        self.heard_ns = now_ns
         self.held: dict[int, NotificationMessage] = {}
         """By the number before them."""
 
@@ -67,15 +72,30 @@ class Stream:
             after = self.held[before].number
         return tuple(found)
 
+    def hand_on_up_to(self, base: int) -> list[NotificationMessage]:
+        """Wait no more for what is not there up to `base`; return what has waited for that."""
+        found = []
+        for before in sorted(self.held):
+            message = self.held[before]
+            if before > max(self.last, base):
+                break
+            del self.held[before]
+            if message.number > self.last:
+                self.last = message.number
+                found.append(message)
+        self.last = max(self.last, base)
+        return found
+
 
 class Receiver:
     """Takes in what is for this host. Of a stream `held_max` wait; others have to come again."""
 
-    def __init__(self, place: int, life: int, held_max: int) -> None:
+    def __init__(self, place: int, life: int, held_max: int, give_up_ns: int) -> None:
         self._place = place
         self._below = (1 << place) - 1
         self._life = life
         self._held_max = held_max
+        self._give_up_ns = give_up_ns
         self._streams: dict[int, Stream] = {}
         self._newest: dict[int, int] = {}
         self._dead: deque[int] = deque(maxlen=_DEAD_MAX)
@@ -113,6 +133,7 @@ class Receiver:
             if stream is None:
                 self._hold_unopened(origin, message)
                 continue
+            stream.heard_ns = now_ns
             before = number - message.distances[(message.targets & below).bit_count()]
             if before <= stream.last < number:
                 stream.last = number
@@ -163,48 +184,61 @@ class Receiver:
         stream = self._streams.get(origin)
         if stream is None:
             if post.by in self._newest and self._tokens.get(post.by) != (origin, post.token):
-                self._asked += 1
-                self._tokens[post.by] = origin, self._asked
+                self._ask_back(origin, post.by)
                 return []
-            stream = self._begin(origin, post)
-        found = list(self.in_order(self._unopened.pop(origin, ()), now_ns))
-        if post.base > stream.last:
-            stream.last = post.base
-            for before in sorted(stream.held):
-                message = stream.held[before]
-                if message.number <= stream.last:
-                    del stream.held[before]
-                elif before <= stream.last:
-                    del stream.held[before]
-                    stream.last = message.number
-                    found.append(message)
-            stream.hole_ns = now_ns
+            found = self._begin(origin, post, now_ns)
+        else:
+            found = stream.hand_on_up_to(post.base)
+            stream.heard_ns = now_ns
+            if found:
+                stream.hole_ns = now_ns
+        stream = self._streams[origin]
+        found += self.in_order(self._unopened.pop(origin, ()), now_ns)
         if post.given_up > stream.given_up:
             self._missed.append(Missed(post.by, post.given_up - stream.given_up))
             stream.given_up = post.given_up
         return found
 
-    def _begin(self, origin: int, post: Open) -> Stream:
+    def _ask_back(self, origin: int, by: int) -> None:
+        """Have who opens a stream say that it lives.
+
+        The question stays the same: an answer would always come too late for the newest one.
+        """
+        asked, _ = self._tokens.get(by, (None, 0))
+        if asked != origin:
+            self._asked += 1
+            self._tokens[by] = origin, self._asked
+
+    def _begin(self, origin: int, post: Open, now_ns: int) -> list[NotificationMessage]:
+        """Begin a stream, and end that of another life; return what has waited there."""
+        found: list[NotificationMessage] = []
         older = self._newest.get(post.by)
         if older is not None:
             self._dead.append(older)
             self._unopened.pop(older, None)
             self._due.pop(older, None)
-            ended = self._streams.pop(older)
-            if ended.last > ended.base:
-                self._missed.append(Missed(post.by, None))
+            found = self._streams.pop(older).hand_on_up_to(_ALL)
+            self._missed.append(Missed(post.by, None))
         self._tokens.pop(post.by, None)
         self._newest[post.by] = origin
-        stream = self._streams[origin] = Stream(post.base)
-        return stream
+        self._streams[origin] = Stream(post.base, now_ns)
+        return found
 
     # What goes
 
-    def look(self, now_ns: int) -> None:
-        """Ask again for what is missing where that was not answered."""
+    def look(self, now_ns: int) -> list[NotificationMessage]:
+        """Ask again for what is missing; return what has waited for what will not come."""
+        found: list[NotificationMessage] = []
         for origin, stream in self._streams.items():
-            if stream.held and now_ns - stream.asked_ns >= _ASK_AGAIN_NS:
+            if not stream.held:
+                continue
+            if now_ns - stream.heard_ns >= 2 * self._give_up_ns:  # later than the other end
+                found += stream.hand_on_up_to(max(stream.held))
+                self._missed.append(Missed(origin >> LIFE_BITS, None))
                 self._due[origin] = None
+            elif now_ns - stream.asked_ns >= _ASK_AGAIN_NS:
+                self._due[origin] = None
+        return found
 
     def take_posts(self, now_ns: int) -> list[Ack]:
         """Return what to acknowledge."""

@@ -182,7 +182,8 @@ class Sender:
         return found
 
     def _keep(self, notification: Notification, targets: int, now_ns: int) -> NotificationMessage:
-        channels = self._sets.get(targets) or self._set(targets)  # a new one begins before it
+        # Before it is numbered: a channel that begins with it has its base below it.
+        channels = self._sets.get(targets) or self._set(targets)
         self._number = number = self._number + 1
         size = len(getattr(notification, "encoded", notification.payload))
         distances = []
@@ -261,16 +262,19 @@ class Sender:
             self._resend(channel, channel.acked, channel.lost_until, now_ns)
 
     def _progress(self, channel: Channel, last: int, now_ns: int) -> None:
-        newest = None
+        sent_ns = None
+        is_again = False
         pending = channel.pending
         while pending and pending[0] <= last:
-            newest = pending.popleft()
-            kept = self._kept[newest]
+            number = pending.popleft()
+            kept = self._kept[number]
             channel.bytes -= kept.size
-            is_again = channel.resent.pop(newest, None) is not None if channel.resent else False
-            sent_ns = None if is_again else kept.sent_ns
-            self._release(newest, kept)
-        if newest is not None and sent_ns is not None:  # of what was sent twice, who knows which
+            if channel.resent and channel.resent.pop(number, None) is not None:
+                is_again = True
+            sent_ns = kept.sent_ns
+            self._release(number, kept)
+        # Of what was sent twice, who knows which has come; and all after it has waited for it.
+        if sent_ns is not None and not is_again:
             channel.took(now_ns - sent_ns)
         channel.acked = last
         channel.progress_ns = now_ns

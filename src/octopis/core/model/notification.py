@@ -19,6 +19,10 @@ ATTRIBUTES_MAX = 64
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 
 
+UNREADABLE: dict[str, Value] = {}
+"""The attributes of a notification that made no sense where it arrived: nobody gets it."""
+
+
 class Notification(msgspec.Struct, frozen=True, gc=False):
     """An immutable notification. An attribute that is not there is absent; there is no null.
 

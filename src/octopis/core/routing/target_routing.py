@@ -10,6 +10,7 @@ from math import inf
 from typing import Protocol
 
 from octopis.core.model import BrokerId
+from octopis.core.model.notification import UNREADABLE
 from octopis.core.routing.link_status import LinkStatus
 from octopis.core.routing.messages import NO_CLUSTERS, NotificationMessage, Reason, copy_for
 from octopis.core.routing.outbox import LocalClients, Outbox
@@ -84,6 +85,8 @@ class TargetRouting:
         Where all are empty, links have taken what there was at once: they get more together.
         """
         batch = self._deliver(batch, sender, now_ns)
+        if not batch:  # nothing goes on, but local clients have got something
+            yield
         start = 0
         while start < len(batch):
             is_quick = not any(link.queue_length for link in self._here.links)
@@ -115,6 +118,10 @@ class TargetRouting:
 
     def deliver(self, arrived: Sequence[NotificationMessage]) -> None:
         """Deliver to local clients what has arrived for them."""
+        if self._channels is not None:
+            arrived = [
+                message for message in arrived if message.notification.attributes is not UNREADABLE
+            ]
         if arrived:
             attributes = [message.notification.attributes for message in arrived]
             self._clients.deliver(arrived, self._table.local_matches(attributes))

@@ -27,6 +27,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 from msgspec.msgpack import Decoder
 
+from octopis.core.model.notification import UNREADABLE
 from octopis.core.routing.messages import NO_CLUSTERS, NotificationMessage
 from octopis.core.wire.frames import BodyDecoder, FrameKind, encode
 from octopis.core.wire.published import Published, PublishedBody, make_published
@@ -156,18 +157,19 @@ class TargetedDecoder:
             if len(numbers.distances) != targets.bit_count():
                 raise ProtocolError("a notification has not one number for each target")
             notification = self._read(item.notification, is_target=targets & own_bit)
-            if notification is not None:
-                found.append(
-                    NotificationMessage(
-                        notification,
-                        NO_CLUSTERS,
-                        targets,
-                        tried,
-                        numbers.origin,
-                        numbers.number,
-                        numbers.distances,
-                    )
+            if notification is None:  # its number counts all the same
+                notification = Published(UNREADABLE, encoded=bytes(item.notification))
+            found.append(
+                NotificationMessage(
+                    notification,
+                    NO_CLUSTERS,
+                    targets,
+                    tried,
+                    numbers.origin,
+                    numbers.number,
+                    numbers.distances,
                 )
+            )
         return found
 
     def _read(self, body: Raw, *, is_target: int) -> Published | None:
