@@ -7,8 +7,7 @@ Rates are end to end: from the first publication until the last delivery.
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from octopis.benchmarks.broker_roles import overlay_named
 from octopis.benchmarks.processes import RoleProcess, free_ports, started_role
@@ -31,6 +30,7 @@ class BrokerFigure:
     setting: str
     value: float
     unit: str
+    variant: str
 
     @property
     def target(self) -> float | None:
@@ -38,48 +38,63 @@ class BrokerFigure:
         return TARGETS.get((self.setting, self.unit))
 
 
-def run(notifications: int, seed: int, algorithm: str = "snr") -> Iterator[BrokerFigure]:
-    """Yield the figures, one setting after the other."""
-    throughput = partial(_throughput, algorithm)
-    for subscriptions in (1_000, 50):
-        setting = f"1 broker, {subscriptions:,} subscriptions"
-        yield from throughput(setting, "line-1", subscriptions, notifications, seed)
-    setting = "3 brokers in a row, 50 subscriptions"
-    yield from throughput(setting, "line-3", 50, notifications, seed)
+class Variant(NamedTuple):
+    """How brokers route, and at which level they deliver."""
+
+    algorithm: str
+    level: str = "memory"
+
+    def __str__(self) -> str:
+        if self.algorithm != "tnr":
+            return self.algorithm
+        return "tnr" if self.level != "none" else "tnr without channels"
+
+
+def run(notifications: int, seed: int, variants: list[Variant]) -> Iterator[BrokerFigure]:
+    """Yield the figures, one setting after the other, and in each all variants side by side."""
+    for overlay, subscriptions in (("line-1", 1_000), ("line-1", 50), ("line-3", 50)):
+        brokers = "1 broker" if overlay == "line-1" else "3 brokers in a row"
+        setting = f"{brokers}, {subscriptions:,} subscriptions"
+        for variant in variants:
+            yield from _throughput(variant, setting, overlay, subscriptions, notifications, seed)
     rounds = min(1_000, notifications)
-    nearest = _round_trip(algorithm, "line-1", 0, 0, 1, rounds)
-    yield BrokerFigure("1 broker", nearest, "ms, median round trip")
-    longest = _round_trip(algorithm, "figure-3", 0, 17, 2, rounds)
-    yield BrokerFigure("figure-3's longest path", longest, "ms, median round trip")
+    for variant in variants:
+        nearest = _round_trip(variant, "line-1", 0, 0, 1, rounds)
+        yield BrokerFigure("1 broker", nearest, "ms, median round trip", str(variant))
+    for variant in variants:
+        longest = _round_trip(variant, "figure-3", 0, 17, 2, rounds)
+        yield BrokerFigure(
+            "figure-3's longest path", longest, "ms, median round trip", str(variant)
+        )
 
 
 def _throughput(  # noqa: PLR0913, PLR0917 - one call for each setting
-    algorithm: str, setting: str, overlay: str, subscriptions: int, notifications: int, seed: int
+    variant: Variant, setting: str, overlay: str, subscriptions: int, notifications: int, seed: int
 ) -> Iterator[BrokerFigure]:
     count = len(overlay_named(overlay).brokers)
     with ExitStack() as stack:
-        addresses = stack.enter_context(_overlay(algorithm, overlay, processes=count))
+        addresses = stack.enter_context(_overlay(variant, overlay, processes=count))
         workload = {"seed": seed, "subscriptions": subscriptions, "notifications": notifications}
         reader = stack.enter_context(_role("subscriber", workload | {"address": addresses[-1]}))
         writer = stack.enter_context(_role("publisher", workload | {"address": addresses[0]}))
         writer.go()
         written, read = writer.hear(), reader.hear()
     seconds = read["finished"] - written["started"]
-    yield BrokerFigure(setting, (notifications + 1) / seconds, "notifications/s")
-    yield BrokerFigure(setting, read["deliveries"] / seconds, "deliveries/s")
+    yield BrokerFigure(setting, (notifications + 1) / seconds, "notifications/s", str(variant))
+    yield BrokerFigure(setting, read["deliveries"] / seconds, "deliveries/s", str(variant))
 
 
 def _round_trip(  # noqa: PLR0913, PLR0917 - one call for each setting
-    algorithm: str, overlay: str, source: int, target: int, processes: int, rounds: int
+    variant: Variant, overlay: str, source: int, target: int, processes: int, rounds: int
 ) -> float:
-    with _overlay(algorithm, overlay, processes) as addresses:
+    with _overlay(variant, overlay, processes) as addresses:
         places = {"publish_at": addresses[source], "subscribe_at": addresses[target]}
         with _role("pinger", places | {"rounds": rounds}) as pinger:
             return float(pinger.first["median_ms"])
 
 
 @contextmanager
-def _overlay(algorithm: str, overlay: str, processes: int) -> Iterator[list[str]]:
+def _overlay(variant: Variant, overlay: str, processes: int) -> Iterator[list[str]]:
     """Run an overlay, its brokers dealt out to processes; yield where to connect."""
     count = len(overlay_named(overlay).brokers)
     ports = free_ports(count)
@@ -90,7 +105,8 @@ def _overlay(algorithm: str, overlay: str, processes: int) -> Iterator[list[str]
                     "brokers",
                     {
                         "overlay": overlay,
-                        "algorithm": algorithm,
+                        "algorithm": variant.algorithm,
+                        "level": variant.level,
                         "ports": ports,
                         "brokers": list(range(number, count, processes)),
                     },

@@ -18,6 +18,7 @@ import uvloop
 import octopis
 from octopis.broker.settings import OverlayConfiguration
 from octopis.client.address import Address
+from octopis.core.delivery.options import DeliveryOptions, Level
 from octopis.core.routing import Algorithm
 from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import SCOT, AcyclicFactor, ConnectivityFactor, from_catalogue
@@ -45,6 +46,7 @@ def brokers(options: dict[str, Any]) -> None:
     overlay = OverlayConfiguration(
         scot=scot,
         routing=RoutingOptions(Algorithm(options["algorithm"])),
+        delivery=DeliveryOptions(Level(options["level"])),
         addresses={broker: Address(port=port) for broker, port in ports.items()},
     )
     chosen = [scot.brokers[number] for number in options["brokers"]]

@@ -14,6 +14,7 @@ from octopis.benchmarks.attack.attackers import ATTACKS
 from octopis.benchmarks.kills import run as kills
 from octopis.cli import options, output
 from octopis.cli.topology import load
+from octopis.core.delivery.options import Level
 from octopis.core.routing import Algorithm
 from octopis.overlay.supervisor import cores
 from octopis.report import machine
@@ -25,26 +26,42 @@ SeedOption = Annotated[int, typer.Option(help="Seed of the workload.")]
 
 def bench_broker(
     notifications: Annotated[int, typer.Option(min=1, help="Published in each run.")] = 200_000,
-    algorithm: Annotated[Algorithm, typer.Option(help="How brokers route.")] = Algorithm.SNR,
+    algorithms: Annotated[
+        list[Algorithm] | None,
+        typer.Option("--algorithm", help="Route so; may be repeated. [default: snr and tnr]"),
+    ] = None,
+    level: Annotated[
+        Level | None,
+        typer.Option(help="TNR with or without channels between hosts. [default: both]"),
+    ] = None,
     seed: SeedOption = 1,
     as_json: output.JsonFlag = False,
 ) -> None:
     """Measure live brokers over loopback: every broker and client is a process of its own."""
     figures = []
-    for figure in broker.run(notifications, seed, algorithm.value):
-        sys.stderr.write(f"measured {figure.setting}: {figure.value:,.2f} {figure.unit}\n")
+    levels = [Level.NONE, Level.MEMORY] if level is None else [level]
+    variants = [
+        broker.Variant(algorithm.value, each.value)
+        for algorithm in algorithms or (Algorithm.SNR, Algorithm.TNR)
+        for each in (levels if algorithm is Algorithm.TNR else [Level.NONE])
+    ]
+    for figure in broker.run(notifications, seed, variants):
+        sys.stderr.write(
+            f"measured {figure.setting}, {figure.variant}: {figure.value:,.2f} {figure.unit}\n"
+        )
         figures.append(figure)
     if as_json:
         rows = [asdict(figure) | {"target": figure.target} for figure in figures]
-        facts = {"machine": machine.describe(), "seed": seed, "algorithm": algorithm.value}
+        facts = {"machine": machine.describe(), "seed": seed}
         output.print_json({**facts, "figures": rows})
         return
     output.print_table(
-        f"Live brokers over loopback, {algorithm.value} (10 attributes, 2% selectivity)",
-        ("setting", "figure", "unit", "target"),
+        "Live brokers over loopback (10 attributes, 2% selectivity)",
+        ("setting", "routing", "figure", "unit", "target"),
         [
             (
                 each.setting,
+                each.variant,
                 each.value,
                 each.unit,
                 "" if each.target is None else f"{each.target:,g}",
