@@ -176,6 +176,7 @@ class Ledger:
         flight.completed_ns = max(flight.completed_ns, now)
         self.last_ns = max(self.last_ns, flight.completed_ns)
         self.notifications += 1
+        flight.visits = None
         audience = flight.audience
         audience.under_way -= 1
         if not audience.under_way:
