@@ -16,19 +16,15 @@ from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any, Protocol
 
-from octopis.core.routing import Reason
 from octopis.errors import OperationFailed
 from octopis.scenario.document import QueueOptions
 from octopis.simulator.audience import Copy
-from octopis.simulator.network import Network, Output, Station, Waiting
+from octopis.simulator.network import Network, Output, Station, Waiting, Way
 
 Served = Callable[[Station, Copy, int], None]
 """Who is told that a station has served a message, just before it acts on it: the checkers."""
 
-_UNTOLD_MAX = 512
-
-Way = tuple[Output, int, Reason, int, int]
-"""An output, and of the copy for it: how long it is sent, why, its mask and what it has tried."""
+_UNTOLD_MAX = 64
 
 Arrival = tuple[int, int, Station, Copy]
 """A message of a local client: time, number, station, copy."""
@@ -163,7 +159,7 @@ class Kernel:
 
     @property
     def spreader(self) -> Callable[[list[Way], Any, int, int], None]:
-        """What puts a copy on each of several queues, for who calls `Output.tell` before asking."""
+        """What puts a copy on each of several queues, for who calls `Station.tell` before asking."""
         return self.spread if self._recorder is not None else self.spread_untold
 
     def spread(self, ways: list[Way], subject: Any, hops: int, now: int) -> None:
@@ -177,30 +173,26 @@ class Kernel:
         self.enqueue(output, copy, now)
 
     def spread_untold(self, ways: list[Way], subject: Any, hops: int, now: int) -> None:
-        """As `spread`, where only `Output.tell` brings a status up to date; nothing is recorded."""
-        agenda = self._agenda
+        """As `spread`, where only `Station.tell` brings states up to date; nothing is recorded."""
+        station = ways[0][0].source
+        if station.sender_free > now or station.has_slow:
+            station.tell(now)
+            self.spread(ways, subject, hops, now)
+            return
+        # Nothing waits here, and each copy goes after the one before it. As `enqueue` and
+        # `_plan_slot`, without a call: this is done millions of times.
+        agenda, start = self._agenda, now
         for output, send_ns, reason, mask, tried in ways:
-            copy = Copy(subject, hops, send_ns, reason, mask, None, tried)
-            if output.free_at > now or output.slow:
-                output.tell(now)
-                self.send(output, copy, now)
-                continue
-            # As `enqueue`, without a call: this is done millions of times.
-            station = output.source
-            start = station.sender_free
-            if start > now:
-                output.waited_ns += start - now
-            else:
-                start = now
             output.messages += 1
-            untold = output.untold
-            untold.append(now)
-            untold.append(start)
-            if len(untold) > _UNTOLD_MAX:
-                output.tell(now)
+            output.waited_ns += start - now
             output.slot_start = start
-            station.sender_free = output.free_at = end = start + send_ns
-            heappush(agenda, (end + output.latency_ns, output.arrival_rank, copy))
+            output.free_at = start = start + send_ns
+            copy = Copy(subject, hops, send_ns, reason, mask, None, tried)
+            heappush(agenda, (start + output.latency_ns, output.arrival_rank, copy))
+        station.sender_free = start
+        station.untold.append((now, ways))
+        if len(station.untold) > _UNTOLD_MAX:
+            station.tell(now)
 
     def enqueue(self, output: Output, copy: Copy, now: int) -> None:
         """Put a copy on an output's queue; its status is nobody's business, or knows already."""

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from octopis.core.routing import LinkStatus, Reason, tnr
-from octopis.simulator.kernel import Way
-from octopis.simulator.network import Network, Station
+from octopis.simulator.network import Network, Station, Way
 
 _KNOWN_MAX = 512
 """Answers that are kept for each station; the sets of targets at the edge repeat a lot."""
@@ -52,17 +51,17 @@ class TargetWays:
             known = self._known[station.index].get(targets)
             if known is None:
                 known = self._learn(station, targets)
+            if station.sender_free <= now and not station.has_slow:
+                return known  # all queues are empty, and nothing is down here
+            station.tell(now)
             for way, _, _, _, _ in known.ways:
-                if way.free_at > now:  # else its queue is empty, and nothing is down here
-                    way.tell(now)
-                    status = way.tracked_status
-                    status.roll(now)
-                    if not tnr.is_open(status):
-                        break
+                status = way.tracked_status
+                status.roll(now)
+                if not tnr.is_open(status):
+                    break
             else:
                 return known
-        for way in station.outputs:
-            way.tell(now)
+        station.tell(now)
         return self._fan(*tnr.plan(self._crossroads[station.index], targets, tried, now))
 
     def _learn(self, station: Station, targets: int) -> Fan:
