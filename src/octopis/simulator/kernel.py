@@ -159,7 +159,7 @@ class Kernel:
 
     @property
     def spreader(self) -> Callable[[list[Way], Any, int, int], None]:
-        """What puts a copy on each of several queues, for who calls `Station.tell` before asking."""
+        """What puts copies on several queues, for who calls `Station.tell` before asking."""
         return self.spread if self._recorder is not None else self.spread_untold
 
     def spread(self, ways: list[Way], subject: Any, hops: int, now: int) -> None:
@@ -190,7 +190,7 @@ class Kernel:
             copy = Copy(subject, hops, send_ns, reason, mask, None, tried)
             heappush(agenda, (start + output.latency_ns, output.arrival_rank, copy))
         station.sender_free = start
-        station.untold.append((now, ways))
+        station.untold.append((now, start, ways))
         if len(station.untold) > _UNTOLD_MAX:
             station.tell(now)
 

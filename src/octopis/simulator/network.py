@@ -151,8 +151,8 @@ class Station:
         self.has_slow = False
         """Whether one of its links is slow at times: it may be busy when the sender is not."""
         self.window_ns = 0
-        self.untold: list[tuple[int, list[Way]]] = []
-        """When copies were queued, one after the other, of which the states do not know yet.
+        self.untold: list[tuple[int, int, list[Way]]] = []
+        """When copies were queued, and gone one after the other: the states do not know of them.
 
         Most queues are empty most of the time, and nobody asks for their status.
         """
@@ -163,7 +163,10 @@ class Station:
         if untold:
             # What left before the last finished window is in none of its counts.
             oldest = (now // self.window_ns - 1) * self.window_ns
-            for queued, ways in untold:
+            at = len(untold)
+            while at and untold[at - 1][1] >= oldest:
+                at -= 1
+            for queued, _, ways in untold[at:]:
                 start = queued
                 for output, send_ns, _, _, _ in ways:
                     if start >= oldest:

@@ -244,6 +244,8 @@ class TargetNotifying(_MatchedOnce):
         brokers = len(kernel.network.stations)
         counts = range(brokers + 1)
         self._routing_costs_ns = list(map(costs.target_routing_ns, counts))
+        self._ending_ns = [0] * brokers
+        """What a copy costs each station that is for it alone, once that is known."""
         self._sending_ns = [
             costs.send_notification_ns(target_bytes(count, brokers)) for count in counts
         ]
@@ -255,14 +257,17 @@ class TargetNotifying(_MatchedOnce):
     def service_ns(self, station: Station, copy: Copy) -> int:
         """As the base, with fewer calls."""
         mask = copy.mask
-        if mask & station.bit:
-            local_ns = self._local_matching_ns[station.index]
-            if local_ns < 0:
-                local_ns = self._local_ns(station)
-            return self._routing_costs_ns[mask.bit_count()] + local_ns
-        if mask:
-            return self._routing_costs_ns[mask.bit_count()]
-        return super().service_ns(station, copy)
+        if mask == station.bit:  # as most: its way ends here
+            return self._ending_ns[station.index] or self._learn_ending(station)
+        if not mask:
+            return super().service_ns(station, copy)
+        routing_ns = self._routing_costs_ns[mask.bit_count()]
+        return routing_ns + self._local_ns(station) if mask & station.bit else routing_ns
+
+    def _learn_ending(self, station: Station) -> int:
+        found = self._routing_costs_ns[1] + self._local_ns(station)
+        self._ending_ns[station.index] = found
+        return found
 
     def send_ns(self, mask: int) -> int:
         """Targets make a copy a little longer."""
@@ -288,9 +293,8 @@ class TargetNotifying(_MatchedOnce):
         fan = self._ways.plan(station, targets, copy.tried, now)
         if fan.unreachable:
             flight.excused |= fan.unreachable
-        ways, cases = fan.ways, self._ledger.cases
-        for name, count in fan.cases.items():
-            cases[name] = cases.get(name, 0) + count
+        ways, reasons, fans = fan.ways, fan.reasons, self._ledger.fans
+        fans[reasons] = fans.get(reasons, 0) + 1
         flight.copies += len(ways)
         flight.outstanding += len(ways)  # before any is sent: a full queue may lose one
         if flight.high_rate:

@@ -8,9 +8,7 @@ from octopis.core.routing import LinkStatus, Reason, tnr
 from octopis.simulator.network import Network, Station, Way
 
 _KNOWN_MAX = 512
-"""Answers that are kept for each station; the sets of targets at the edge repeat a lot."""
-
-_NAMES = {reason: reason.value for reason in Reason}
+"""Answers that are kept for each station."""
 
 
 class Fan(msgspec.Struct, frozen=True, gc=False):
@@ -18,8 +16,8 @@ class Fan(msgspec.Struct, frozen=True, gc=False):
 
     ways: list[Way]
     """In the order of the outputs: so are queues looked after."""
-    cases: dict[str, int]
-    """How many copies go on for each reason."""
+    reasons: tuple[Reason, ...]
+    """Of each copy."""
     unreachable: int = 0
     """Targets that they cannot go on to."""
 
@@ -48,9 +46,7 @@ class TargetWays:
     def plan(self, station: Station, targets: int, tried: int, now: int) -> Fan:
         """Return the copies, and the targets that they cannot go on to."""
         if not tried:
-            known = self._known[station.index].get(targets)
-            if known is None:
-                known = self._learn(station, targets)
+            known = self._known[station.index].get(targets) or self._learn(station, targets)
             if station.sender_free <= now and not station.has_slow:
                 return known  # all queues are empty, and nothing is down here
             station.tell(now)
@@ -66,25 +62,19 @@ class TargetWays:
 
     def _learn(self, station: Station, targets: int) -> Fan:
         here, known = self._crossroads[station.index], self._known[station.index]
-        parts = here.split(targets, 0)
         if len(known) >= _KNOWN_MAX:
             known.clear()
-        found = known[targets] = self._fan(tnr.copies(here, parts, 0))
+        found = known[targets] = self._fan(tnr.copies(here, here.split(targets, 0), 0))
         return found
 
-    def _fan(
-        self, copies: Iterable[tuple[LinkStatus, int, int, Reason]], unreachable: int = 0
-    ) -> Fan:
-        outputs, sending_ns, name_of = self._outputs, self._sending_ns, _NAMES
-        ways: list[Way] = []
-        cases: dict[str, int] = {}
-        for link, part, tried, reason in copies:
-            send_ns, said = sending_ns[part.bit_count()], self._reason or reason
-            ways.append((outputs[link], send_ns, said, part, tried))
-            name = name_of[reason]
-            cases[name] = cases.get(name, 0) + 1
+    def _fan(self, copies: Iterable[tuple[LinkStatus, int, int, Reason]], lost: int = 0) -> Fan:
+        outputs, sending_ns, same = self._outputs, self._sending_ns, self._reason
+        ways: list[Way] = [
+            (outputs[link], sending_ns[part.bit_count()], same or reason, part, tried)
+            for link, part, tried, reason in copies
+        ]
         ways.sort(key=_place)
-        return Fan(ways, cases, unreachable)
+        return Fan(ways, tuple([reason for _, _, reason, _, _ in ways]), lost)
 
 
 def _place(way: Way) -> int:
