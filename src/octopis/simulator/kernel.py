@@ -19,12 +19,12 @@ from typing import Any, Protocol
 from octopis.errors import OperationFailed
 from octopis.scenario.document import QueueOptions
 from octopis.simulator.audience import Copy
-from octopis.simulator.network import Network, Output, Station, Waiting
+from octopis.simulator.network import Network, Output, Station, Waiting, Way
 
 Served = Callable[[Station, Copy, int], None]
 """Who is told that a station has served a message, just before it acts on it: the checkers."""
 
-_UNTOLD_MAX = 512
+_UNTOLD_MAX = 64
 
 Arrival = tuple[int, int, Station, Copy]
 """A message of a local client: time, number, station, copy."""
@@ -158,39 +158,41 @@ class Kernel:
         return self.send if self.network.tracks_queues else self.enqueue
 
     @property
-    def untold_sender(self) -> Callable[[Output, Copy, int], None]:
-        """The same for who calls `Output.tell` before asking for a status."""
-        return self.send if self._recorder is not None else self.send_untold
+    def spreader(self) -> Callable[[list[Way], Any, int, int], None]:
+        """What puts copies on several queues, for who calls `Station.tell` before asking."""
+        return self.spread if self._recorder is not None else self.spread_untold
+
+    def spread(self, ways: list[Way], subject: Any, hops: int, now: int) -> None:
+        """Put a copy on the queue of each of a station's ways, in their order."""
+        for output, send_ns, reason, mask, tried in ways:
+            self.send(output, Copy(subject, hops, send_ns, reason, mask, None, tried), now)
 
     def send(self, output: Output, copy: Copy, now: int) -> None:
         """Put a copy on an output's queue, and count it in the queue's status."""
         output.status.entered(now)  # type: ignore[union-attr]  # `sender` has seen to it
         self.enqueue(output, copy, now)
 
-    def send_untold(self, output: Output, copy: Copy, now: int) -> None:
-        """As `send`, where only `Output.tell` brings a status up to date; nothing is recorded."""
-        if output.free_at > now:
-            output.tell(now)
-            self.send(output, copy, now)
+    def spread_untold(self, ways: list[Way], subject: Any, hops: int, now: int) -> None:
+        """As `spread`, where only `Station.tell` brings states up to date; nothing is recorded."""
+        station = ways[0][0].source
+        if station.sender_free > now or station.has_slow:
+            station.tell(now)
+            self.spread(ways, subject, hops, now)
             return
-        output.messages += 1
-        start = output.source.sender_free
-        if start > now:
+        # Nothing waits here, and each copy goes after the one before it. As `enqueue` and
+        # `_plan_slot`, without a call: this is done millions of times.
+        agenda, start = self._agenda, now
+        for output, send_ns, reason, mask, tried in ways:
+            output.messages += 1
             output.waited_ns += start - now
-        else:
-            start = now
-        untold = output.untold
-        untold.append(now)
-        untold.append(start)
-        if len(untold) > _UNTOLD_MAX:
-            output.tell(now)
-        if output.slow:
-            self._plan_slot(output, copy, start)
-            return
-        # As `_plan_slot`, without a call: this is done millions of times.
-        output.source.sender_free = output.free_at = end = start + copy.send_ns
-        output.slot_start = start
-        heappush(self._agenda, (end + output.latency_ns, output.arrival_rank, copy))
+            output.slot_start = start
+            output.free_at = start = start + send_ns
+            copy = Copy(subject, hops, send_ns, reason, mask, None, tried)
+            heappush(agenda, (start + output.latency_ns, output.arrival_rank, copy))
+        station.sender_free = start
+        station.untold.append((now, start, ways))
+        if len(station.untold) > _UNTOLD_MAX:
+            station.tell(now)
 
     def enqueue(self, output: Output, copy: Copy, now: int) -> None:
         """Put a copy on an output's queue; its status is nobody's business, or knows already."""

@@ -57,7 +57,7 @@ class Laws:
         """Whether the algorithm reaches all who are connected, in spite of the dead."""
         self._taken_in = [0] * len(network.stations)
         self._from_clients = [0] * len(network.stations)
-        self._known_distances: dict[int, list[int]] = {}
+        self._distances = _Distances(network)
 
     def served(self, station: Station, copy: Copy, now: int) -> None:
         """Check a message of any kind that a station has served."""
@@ -100,8 +100,7 @@ class Laws:
         if copy.tried:
             flight.detoured |= carried
         if carried & station.bit & ~flight.detoured:
-            distances = self._known_distances.get(flight.host.index)
-            distance = (distances or self._distances(flight.host))[index]
+            distance = self._distances[flight.host.index][index]
             if copy.hops != distance:
                 detail = f"{copy.hops} links, the distance is {distance}, around nothing"
                 self._break("path bounds", detail, now, station, flight)
@@ -133,21 +132,12 @@ class Laws:
         """Check a subscription that a broker has stored."""
         if broadcast.stored & station.bit:
             self._break("no duplicate", "stored twice", now, station, broadcast)
-        distance = self._distances(broadcast.host)[station.index]
+        distance = self._distances[broadcast.host.index][station.index]
         is_shortest = not self._is_bid and not broadcast.detoured & station.bit
         if hops > self._path_max or (is_shortest and hops != distance):
             detail = f"a subscription came over {hops} links, the distance is {distance}"
             self._break("path bounds", detail, now, station, broadcast)
         broadcast.stored |= station.bit
-
-    def _distances(self, host: Station) -> list[int]:
-        """Return the distances from a host to all stations, worked out once."""
-        found = self._known_distances.get(host.index)
-        if found is None:
-            scot, stations = self._network.scot, self._network.stations
-            found = [scot.distance(host.broker, other.broker) for other in stations]
-            self._known_distances[host.index] = found
-        return found
 
     def settled(self, broadcast: Broadcast) -> None:
         """Check a subscription whose last copy has arrived."""
@@ -275,6 +265,19 @@ class Laws:
             notification=notification,
             subscription=subscription,
         )
+
+
+class _Distances(dict[int, list[int]]):
+    """The distances from a host to all stations, by their numbers, worked out once."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+
+    def __missing__(self, host: int) -> list[int]:
+        scot, stations = self._network.scot, self._network.stations
+        broker = stations[host].broker
+        found = self[host] = [scot.distance(broker, other.broker) for other in stations]
+        return found
 
 
 def path_max(network: Network, algorithm: Algorithm) -> int:

@@ -3,6 +3,7 @@
 Rows of a trace that come one by one, with numbers in place of names until they are written.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -124,7 +125,9 @@ class Ledger:
         self._rows = Rows(scenario, network, writer)
         self._writes_stored = writer.wants("stored")
         self._open: dict[int, Audience] = {}
-        self.cases: dict[str, int] = {}
+        self._cases: dict[str, int] = {}
+        self.fans: dict[tuple[Reason, ...], int] = {}
+        """How often target routing has sent copies on for just these reasons."""
         self.subscriptions = self.duplicates = self.notifications = 0
         self.deliveries = self.deliveries_lost = self.sync_ims = 0
         self.last_ns = 0
@@ -132,7 +135,16 @@ class Ledger:
 
     def count_case(self, name: str) -> None:
         """Dynamic routing has met one of its cases."""
-        self.cases[name] = self.cases.get(name, 0) + 1
+        self._cases[name] = self._cases.get(name, 0) + 1
+
+    @property
+    def cases(self) -> dict[str, int]:
+        """How often dynamic routing has met each of its cases; under TNR, copies by reason."""
+        found = Counter(self._cases)
+        for reasons, times in self.fans.items():
+            for reason in reasons:
+                found[reason.value] += times
+        return dict(found)
 
     def stored(self, broadcast: Broadcast, station: Station, now: int, hops: int) -> None:
         """A broker has stored a subscription."""
@@ -176,6 +188,7 @@ class Ledger:
         flight.completed_ns = max(flight.completed_ns, now)
         self.last_ns = max(self.last_ns, flight.completed_ns)
         self.notifications += 1
+        flight.visits = None
         audience = flight.audience
         audience.under_way -= 1
         if not audience.under_way:

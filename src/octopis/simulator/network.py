@@ -12,13 +12,16 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from octopis.core.model import BrokerId
-from octopis.core.routing import snr
+from octopis.core.routing import Reason, snr
 from octopis.core.routing.link_status import LinkStatus
 from octopis.core.topology import SCOT, LinkKind
 from octopis.scenario.dead import parts
 
 Route = tuple[int, "Output"]
 """Brokers behind an output, and the output."""
+
+Way = tuple["Output", int, Reason, int, int]
+"""An output, and of the copy for it: how long it is sent, why, its mask and what it has tried."""
 
 
 class Waiting(NamedTuple):
@@ -53,11 +56,9 @@ class Output:
         "status",
         "subscription_messages",
         "target",
-        "untold",
         "up",
         "waited_ns",
         "waiting",
-        "window_ns",
     )
 
     def __init__(self, index: int, source: "Station", target: "Station", is_icol: bool) -> None:
@@ -81,12 +82,6 @@ class Output:
         """Whether neither the link is cut nor one of its ends is dead."""
         self.status: LinkStatus | None = None
         """What routing knows of the queue; kept only where somebody asks."""
-        self.window_ns = 0
-        self.untold: list[int] = []
-        """Times at which messages came to the queue, and left it, of which it does not know yet.
-
-        Most queues are empty most of the time, and nobody asks for their status.
-        """
         self.messages = 0
         self.subscription_messages = 0
         self.high_rate_messages = 0
@@ -108,21 +103,6 @@ class Output:
         """The most messages that were queued at once."""
         return max(self.queue_length_max, min(1, self.messages))
 
-    def tell(self, now: int) -> None:
-        """Tell the status what has happened so far, but for what is too old to matter."""
-        untold = self.untold
-        if untold:
-            # What left before the last finished window is in none of its counts.
-            oldest = (now // self.window_ns - 1) * self.window_ns
-            at = len(untold)
-            while at and untold[at - 1] >= oldest:
-                at -= 2
-            status = self.tracked_status
-            for enters in range(at, len(untold), 2):
-                status.entered(untold[enters])
-                status.leaves_at = untold[enters + 1]
-            untold.clear()
-
     def busy_ns(self, start: int, send_ns: int) -> int:
         """Return how long a message that starts at `start` keeps the link busy."""
         for begin, end, factor in self.slow:
@@ -142,6 +122,7 @@ class Station:
         "bit",
         "broker",
         "busy_until",
+        "has_slow",
         "icols",
         "index",
         "local_subscriptions",
@@ -149,6 +130,8 @@ class Station:
         "routes",
         "sender_free",
         "unsettled",
+        "untold",
+        "window_ns",
     )
 
     def __init__(self, index: int, broker: BrokerId, exact: bool) -> None:
@@ -165,6 +148,33 @@ class Station:
         self.local_subscriptions = 0
         self.unsettled = int(exact)
         """Messages here of which the kernel cannot yet tell how they go on (see kernel.py)."""
+        self.has_slow = False
+        """Whether one of its links is slow at times: it may be busy when the sender is not."""
+        self.window_ns = 0
+        self.untold: list[tuple[int, int, list[Way]]] = []
+        """When copies were queued, and gone one after the other: the states do not know of them.
+
+        Most queues are empty most of the time, and nobody asks for their status.
+        """
+
+    def tell(self, now: int) -> None:
+        """Tell the states of the queues what has happened, but for what is too old to matter."""
+        untold = self.untold
+        if untold:
+            # What left before the last finished window is in none of its counts.
+            oldest = (now // self.window_ns - 1) * self.window_ns
+            at = len(untold)
+            while at and untold[at - 1][1] >= oldest:
+                at -= 1
+            for queued, _, ways in untold[at:]:
+                start = queued
+                for output, send_ns, _, _, _ in ways:
+                    if start >= oldest:
+                        status = output.tracked_status
+                        status.entered(queued)
+                        status.leaves_at = start
+                    start += send_ns
+            untold.clear()
 
 
 class Network:
@@ -214,7 +224,7 @@ class Network:
                 congestion_threshold=congestion_threshold,
                 window_ns=window_ns,
             )
-            output.window_ns = window_ns
+            output.source.window_ns = window_ns
             if output.is_icol:
                 output.source.icols.append(output.status)
         self.tracks_queues = True

@@ -15,9 +15,7 @@ from octopis.simulator.audience import Copy, Flight
 from octopis.simulator.kernel import Kernel
 from octopis.simulator.ledger import Ledger
 from octopis.simulator.network import Output, Station
-from octopis.simulator.target_ways import TargetWays, Ways
-
-_NAMES = {reason: reason.value for reason in Reason}
+from octopis.simulator.target_ways import TargetWays
 
 
 class Notifying:
@@ -242,25 +240,34 @@ class TargetNotifying(_MatchedOnce):
 
     def __init__(self, kernel: Kernel, ledger: Ledger, costs: Costs, subscriptions: int) -> None:
         super().__init__(kernel, ledger, costs, subscriptions)
-        self._send = kernel.untold_sender
-        self._ways = TargetWays(kernel.network)
+        self._spread = kernel.spreader
         brokers = len(kernel.network.stations)
         counts = range(brokers + 1)
         self._routing_costs_ns = list(map(costs.target_routing_ns, counts))
+        self._ending_ns = [0] * brokers
+        """What a copy costs each station that is for it alone, once that is known."""
         self._sending_ns = [
             costs.send_notification_ns(target_bytes(count, brokers)) for count in counts
         ]
+        self._ways = TargetWays(kernel.network, self._sending_ns)
 
     def _routing_ns(self, carried: int) -> int:
         return self._routing_costs_ns[carried]
 
     def service_ns(self, station: Station, copy: Copy) -> int:
-        """As the base; in short for the most copies, which are for one broker that they reach."""
-        if copy.mask == station.bit:
-            local_ns = self._local_matching_ns[station.index]
-            if local_ns >= 0:
-                return self._routing_costs_ns[1] + local_ns
-        return super().service_ns(station, copy)
+        """As the base, with fewer calls."""
+        mask = copy.mask
+        if mask == station.bit:  # as most: its way ends here
+            return self._ending_ns[station.index] or self._learn_ending(station)
+        if not mask:
+            return super().service_ns(station, copy)
+        routing_ns = self._routing_costs_ns[mask.bit_count()]
+        return routing_ns + self._local_ns(station) if mask & station.bit else routing_ns
+
+    def _learn_ending(self, station: Station) -> int:
+        found = self._routing_costs_ns[1] + self._local_ns(station)
+        self._ending_ns[station.index] = found
+        return found
 
     def send_ns(self, mask: int) -> int:
         """Targets make a copy a little longer."""
@@ -269,27 +276,28 @@ class TargetNotifying(_MatchedOnce):
     def serve(self, station: Station, output: Output | None, copy: Copy, now: int) -> None:  # noqa: ARG002
         """Act on a notification that came over `output`, or from a local publisher."""
         flight: Flight = copy.subject
-        targets = self._arrive(flight, station, copy, now)
-        if targets:
-            copies, unreachable = self._ways.plan(station, targets, copy.tried, now)
-            if unreachable:
-                flight.excused |= unreachable
-            flight.copies += len(copies)
-            flight.outstanding += len(copies)  # before any is sent: a full queue may lose one
-            self._count(flight, copies)
-            send, hops, sending_ns = self._send, copy.hops + 1, self._sending_ns
-            for way, (_, part, tried, reason) in copies:
-                send_ns = sending_ns[part.bit_count()]
-                send(way, Copy(flight, hops, send_ns, reason, part, None, tried), now)
+        if copy.mask == station.bit:  # as most: its way ends here
+            if now > flight.completed_ns:  # noqa: PLR1730 - millions of times, and max is slower
+                flight.completed_ns = now
+            flight.matching_ns += self._local_matching_ns[station.index]
+            flight.audience.reach(flight.row, station.index, now, copy.hops)
+        else:
+            targets = self._arrive(flight, station, copy, now)
+            if targets:
+                self._go_on(flight, targets, station, copy, now)
         flight.outstanding -= 1
         if not flight.outstanding:
             self._ledger.completed(flight, now)
 
-    def _count(self, flight: Flight, copies: Ways) -> None:
-        cases = self._ledger.cases
-        for _, (_, _, _, reason) in copies:
-            name = _NAMES[reason]
-            cases[name] = cases.get(name, 0) + 1
+    def _go_on(self, flight: Flight, targets: int, station: Station, copy: Copy, now: int) -> None:
+        fan = self._ways.plan(station, targets, copy.tried, now)
+        if fan.unreachable:
+            flight.excused |= fan.unreachable
+        ways, reasons, fans = fan.ways, fan.reasons, self._ledger.fans
+        fans[reasons] = fans.get(reasons, 0) + 1
+        flight.copies += len(ways)
+        flight.outstanding += len(ways)  # before any is sent: a full queue may lose one
         if flight.high_rate:
-            for way, _ in copies:
+            for way, *_ in ways:
                 way.high_rate_messages += 1
+        self._spread(ways, flight, copy.hops + 1, now)

@@ -166,6 +166,7 @@ class Simulation:
             output = self.network.output(scot.broker(slow.source), scot.broker(slow.target))
             begin, end = (self._begin_ns + round(ms * MS) for ms in (slow.begin_ms, slow.end_ms))
             output.slow.append((begin, end, slow.factor))
+            output.source.has_slow = True
         changes: list[tuple[int, int, Callable[[int], None]]] = []
         for cut in self._scenario.document.cut_links:
             real = self._real

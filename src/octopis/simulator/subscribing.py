@@ -151,13 +151,13 @@ class TargetSubscribing(Subscribing):
     def __init__(self, kernel: Kernel, ledger: Ledger, costs: Costs) -> None:
         super().__init__(kernel, ledger, costs)
         self._service_ns = costs.target_subscription_ns
-        self._send = kernel.untold_sender
-        self._ways = TargetWays(kernel.network)
+        self._spread = kernel.spreader
         brokers = len(kernel.network.stations)
         self._everyone = (1 << brokers) - 1
         self._sending_ns = [
             costs.send_subscription_ns(target_bytes(count, brokers)) for count in range(brokers + 1)
         ]
+        self._ways = TargetWays(kernel.network, self._sending_ns, Reason.SUBSCRIPTION)
         self._heard = [[0] * brokers for _ in range(brokers)]
         """For each station how many changes of each host it has stored."""
         self._early = EarlyChanges()
@@ -199,10 +199,8 @@ class TargetSubscribing(Subscribing):
 
     def _pass_on_to(self, targets: int, station: Station, copy: Copy, now: int) -> None:
         # Nothing is down where these run, so no target is out of reach.
-        copies, _ = self._ways.plan(station, targets, copy.tried, now)
-        broadcast, hops, reason = copy.subject, copy.hops + 1, Reason.SUBSCRIPTION
-        for way, (_, part, tried, _) in copies:
+        ways = self._ways.plan(station, targets, copy.tried, now).ways
+        for way, *_ in ways:
             way.subscription_messages += 1
-            send_ns = self._sending_ns[part.bit_count()]
-            self._send(way, Copy(broadcast, hops, send_ns, reason, part, None, tried), now)
-        self._end(broadcast, len(copies), now)
+        self._spread(ways, copy.subject, copy.hops + 1, now)
+        self._end(copy.subject, len(ways), now)
