@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from octopis.broker.backpressure import Backpressure
 from octopis.broker.effects import Effects
+from octopis.broker.long_texts import LongTexts
 from octopis.broker.pace import Pace
 from octopis.broker.recorder import Recorder
 from octopis.broker.session import ClientSession, Share
@@ -80,6 +81,7 @@ class Intake:
         self._changing: OrderedDict[ClientSession, None] = OrderedDict()
         self._publishing: OrderedDict[ClientSession, None] = OrderedDict()
         self._begun: dict[ClientSession, _Publication] = {}
+        self._long_texts = LongTexts(self.add, self._loop.call_later)
         self._leaving: dict[str, dict[str, None]] = {}
         """Clients that are gone, with those of their subscriptions that are to be ended still."""
 
@@ -125,7 +127,7 @@ class Intake:
     @property
     def waiting(self) -> int:
         """How many clients have publications that wait."""
-        return len(self._publishing)
+        return len(self._publishing) + sum(bool(s.publications) for s in self._long_texts.resting)
 
     def refusal(self, session: ClientSession) -> ConnectionFailed | None:
         """Return why a client is not taken in, if it is not."""
@@ -160,6 +162,7 @@ class Intake:
         self._changing.pop(session, None)
         self._publishing.pop(session, None)
         self._begun.pop(session, None)
+        self._long_texts.leave(session)
         self._inquiries.leave(session)
         self.undelivered += session.undelivered
         self.dropped += session.dropped
@@ -171,7 +174,7 @@ class Intake:
 
     def add(self, session: ClientSession) -> None:
         """Note that a session has requests that wait."""
-        if session.publications:
+        if session.publications and session not in self._long_texts.resting:
             self._publishing.setdefault(session)
             self._schedule()
         if session.changes:
@@ -187,8 +190,11 @@ class Intake:
 
     def _turn(self) -> None:
         self._is_scheduled = False
+        self._long_texts.begin()
         goes_on = self._publishing and self.is_open and self._publish()
         self._effects.flush()
+        for session in self._long_texts.end():
+            self._publishing.pop(session, None)
         if goes_on:
             self._schedule()
 
@@ -201,12 +207,13 @@ class Intake:
         done: list[tuple[ClientSession, _Publication]] = []
         held: dict[ClientSession, None] = {}
         is_sent = self._core.reaches_all
-        while self._publishing and len(batch) < self._batch_max:
+        while self._publishing and len(batch) < self._batch_max and self._long_texts.has_room:
             session, _ = self._publishing.popitem(last=False)
             publication = self._begun.get(session) or self._begin(session)
             if publication is not None:
                 start = publication.taken
                 part = publication.notifications[start : start + self._batch_max - len(batch)]
+                part = self._long_texts.fitting(session, part)
                 if self._backpressure.held:
                     part, is_held = self._free(publication, part)
                     held |= dict.fromkeys([session] if is_held else ())

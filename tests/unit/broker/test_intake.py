@@ -126,7 +126,7 @@ class Session:
         self.failures.append(failure)
 
 
-def with_intake(work, batch_max: int = BATCH_MAX) -> None:
+def with_intake(work, batch_max: int = BATCH_MAX, frame_max: int = 2_000) -> None:
     """Run work(an intake that is open, what it is connected with)."""
 
     async def whole() -> None:
@@ -134,7 +134,7 @@ def with_intake(work, batch_max: int = BATCH_MAX) -> None:
         clients: dict[str, Session] = {}
         made: Any = Intake
         asked = Asked(home)
-        limits = Limits(frame_max=2_000)
+        limits = Limits(frame_max=frame_max)
         intake = made(home, home, home, Recorder(), asked, Pace(), clients=clients, limits=limits)
         intake.open()
         await work(intake, home)
@@ -193,6 +193,33 @@ def test_nothing_passes_while_publishers_wait_and_all_later():
         assert len(home.routed) == 10
 
     with_intake(work, batch_max=4)
+
+
+def test_long_texts_come_one_by_one_and_others_in_between(monkeypatch):
+    monkeypatch.setattr("octopis.broker.long_texts.SLICE_S", 0.0)  # all turns take long
+
+    async def work(intake: Intake, home: Home) -> None:
+        rests: list[tuple[Any, ...]] = []
+        intake._long_texts._call_later = lambda *each: rests.append(each)
+        texts, modest = Session("texts"), Session("modest")
+        texts.asks(1, range(2), attributes={"text": "x" * 40_000})
+        modest.asks(1, range(2))
+        intake.add(texts)
+        intake.add(modest)
+        await until(lambda: modest.answers)
+        intake.add(texts)  # whoever rests cannot ask for another turn
+        modest.asks(2, range(2, 3))
+        intake.add(modest)
+        await until(lambda: len(modest.answers) == 2)
+        assert home.routed == ["texts 0", "modest 0", "modest 1", "modest 2"]
+        assert intake.waiting == 1
+        [(_, has_rested, session)] = rests
+        has_rested(session)
+        await until(lambda: texts.answers)
+        assert home.routed[-1] == "texts 1"
+        assert intake.waiting == 0
+
+    with_intake(work, frame_max=200_000)
 
 
 def test_refused_request_does_not_stop_the_next():
