@@ -126,7 +126,7 @@ class Session:
         self.failures.append(failure)
 
 
-def with_intake(work, batch_max: int = BATCH_MAX, frame_max: int = 2_000) -> None:
+def with_intake(work, batch_max: int = BATCH_MAX) -> None:
     """Run work(an intake that is open, what it is connected with)."""
 
     async def whole() -> None:
@@ -134,7 +134,7 @@ def with_intake(work, batch_max: int = BATCH_MAX, frame_max: int = 2_000) -> Non
         clients: dict[str, Session] = {}
         made: Any = Intake
         asked = Asked(home)
-        limits = Limits(frame_max=frame_max)
+        limits = Limits(frame_max=2_000)
         intake = made(home, home, home, Recorder(), asked, Pace(), clients=clients, limits=limits)
         intake.open()
         await work(intake, home)
@@ -195,31 +195,43 @@ def test_nothing_passes_while_publishers_wait_and_all_later():
     with_intake(work, batch_max=4)
 
 
-def test_long_texts_come_one_by_one_and_others_in_between(monkeypatch):
-    monkeypatch.setattr("octopis.broker.long_texts.SLICE_S", 0.0)  # all turns take long
+def test_whoever_is_dear_rests_and_others_go_on_meanwhile(monkeypatch):
+    monkeypatch.setattr("octopis.broker.turns.TURN_S", 0.0)  # all turns take long, and are dear
+    monkeypatch.setattr("octopis.broker.turns.DEAR_S", 0.0)
 
     async def work(intake: Intake, home: Home) -> None:
         rests: list[tuple[Any, ...]] = []
-        intake._long_texts._call_later = lambda *each: rests.append(each)
-        texts, modest = Session("texts"), Session("modest")
-        texts.asks(1, range(2), attributes={"text": "x" * 40_000})
+        intake._turns._call_later = lambda *each: rests.append(each)
+        dear, modest = Session("dear"), Session("modest")
+        dear.asks(1, range(1))
+        intake.add(dear)
+        await until(lambda: dear.answers)
+        dear.asks(2, range(1, 2))
+        intake.add(dear)  # whoever rests cannot ask for another turn
         modest.asks(1, range(2))
-        intake.add(texts)
         intake.add(modest)
         await until(lambda: modest.answers)
-        intake.add(texts)  # whoever rests cannot ask for another turn
-        modest.asks(2, range(2, 3))
-        intake.add(modest)
-        await until(lambda: len(modest.answers) == 2)
-        assert home.routed == ["texts 0", "modest 0", "modest 1", "modest 2"]
+        assert home.routed == ["dear 0", "modest 0", "modest 1"]
         assert intake.waiting == 1
-        [(_, has_rested, session)] = rests
+        _, has_rested, session = rests[0]
         has_rested(session)
-        await until(lambda: texts.answers)
-        assert home.routed[-1] == "texts 1"
+        await until(lambda: len(dear.answers) == 2)
+        assert home.routed[-1] == "dear 1"
         assert intake.waiting == 0
 
-    with_intake(work, frame_max=200_000)
+    with_intake(work)
+
+
+def test_a_turn_takes_in_a_few_of_a_new_client_and_then_more():
+    async def work(intake: Intake, home: Home) -> None:
+        session = Session("one")
+        session.asks(1, range(28))
+        intake._turns._clock = lambda: 0.0  # whatever it is, it costs nothing
+        intake.add(session)
+        await until(lambda: session.answers)
+        assert [len(batch) for batch in home.batches] == [4, 8, 16]
+
+    with_intake(work)
 
 
 def test_refused_request_does_not_stop_the_next():
