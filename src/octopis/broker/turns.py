@@ -33,7 +33,7 @@ _MOST = 4_096
 """An allowance does not grow further: that is no bound any more."""
 
 _TRUSTED_S = 1.0
-"""Who was alone and was not dear is above suspicion for so long: else many would be too often."""
+"""Who was alone and was not dear is above suspicion while the broker works for so long."""
 
 _LONG_BYTES = 4_096
 """Shorter notifications are not worth counting: what they cost is bounded by their number."""
@@ -52,7 +52,7 @@ class Turns:
         self,
         go_on: Callable[[ClientSession], None],
         call_later: Callable[..., object],
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.thread_time,  # where others have the core, nobody is dear
     ) -> None:
         self._go_on = go_on
         self._call_later = call_later
