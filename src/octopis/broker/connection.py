@@ -165,6 +165,8 @@ class Connection(asyncio.Protocol):
         """Close the connection: too much is held for it."""
         self._is_holding = False
         self._frames.clear()
+        if self.memory is not None:
+            self.memory.large_frames.leave(self)
         self.fail(ProtocolError(reason))
 
     def pause_writing(self) -> None:

@@ -4,8 +4,8 @@ Nothing is taken in before the broker has heard of its neighbours, or once it st
 also wait while there is backpressure on their way, and with them what their client published later;
 changes of subscriptions while too many of them wait for a link anywhere. A turn of the event loop
 takes one batch from all clients that publish, one request of each after the other; so no client can
-shut others out, and all that the turn brought is matched together. Changes are taken in by steps,
-of which `pace` says when.
+shut others out, and all that the turn brought is matched together. How much of a turn each may have
+is in `turns`. Changes are taken in by steps, of which `pace` says when.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from octopis.broker.recorder import Recorder
 from octopis.broker.session import ClientSession, Share
 from octopis.broker.settings import Limits
 from octopis.broker.settling import Inquiries
+from octopis.broker.turns import Turns
 from octopis.core.filters import Filter, parse_filter
 from octopis.core.filters.tree import cost_us, terms_of
 from octopis.core.routing import Broker
@@ -83,6 +84,7 @@ class Intake:
         self._changing: OrderedDict[ClientSession, None] = OrderedDict()
         self._publishing: OrderedDict[ClientSession, None] = OrderedDict()
         self._begun: dict[ClientSession, _Publication] = {}
+        self._turns = Turns(self.add, self._loop.call_later)
         self._leaving: dict[str, dict[str, None]] = {}
         """Clients that are gone, with those of their subscriptions that are to be ended still."""
 
@@ -128,7 +130,7 @@ class Intake:
     @property
     def waiting(self) -> int:
         """How many clients have publications that wait."""
-        return len(self._publishing)
+        return len(self._publishing) + sum(bool(s.publications) for s in self._turns.resting)
 
     def refusal(self, session: ClientSession) -> ConnectionFailed | None:
         """Return why a client is not taken in, if it is not."""
@@ -163,6 +165,7 @@ class Intake:
         self._changing.pop(session, None)
         self._publishing.pop(session, None)
         self._begun.pop(session, None)
+        self._turns.leave(session)
         self._inquiries.leave(session)
         self.undelivered += session.undelivered
         self.dropped += session.dropped
@@ -174,7 +177,7 @@ class Intake:
 
     def add(self, session: ClientSession) -> None:
         """Note that a session has requests that wait."""
-        if session.publications:
+        if session.publications and session not in self._turns.resting:
             self._publishing.setdefault(session)
             self._schedule()
         if session.changes:
@@ -190,8 +193,11 @@ class Intake:
 
     def _turn(self) -> None:
         self._is_scheduled = False
+        self._turns.begin()
         goes_on = self._publishing and self.is_open and self._publish()
         self._effects.flush()
+        for session in self._turns.end():
+            self._publishing.pop(session, None)
         if goes_on:
             self._schedule()
 
@@ -205,11 +211,15 @@ class Intake:
         held: dict[ClientSession, None] = {}
         is_sent = self._posting is not None or self._core.reaches_all
         while self._publishing and len(batch) < self._batch_max:
-            session, _ = self._publishing.popitem(last=False)
+            session = next(iter(self._publishing))
+            if not self._turns.may_join(session):
+                break
+            del self._publishing[session]
             publication = self._begun.get(session) or self._begin(session)
             if publication is not None:
                 start = publication.taken
                 part = publication.notifications[start : start + self._batch_max - len(batch)]
+                part = self._turns.fitting(session, part)
                 if self._backpressure.holds:
                     part, is_held = self._free(publication, part)
                     held |= dict.fromkeys([session] if is_held else ())
