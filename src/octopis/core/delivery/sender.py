@@ -135,7 +135,9 @@ class Sender:
         self._kept: dict[int, Kept] = {}
         self._channels: dict[int, Channel] = {}
         self._sets: dict[int, tuple[Channel, ...]] = {}
-        self._gone = 0
+        self.gone = 0
+        """Targets, as bits, that were given up and are not back."""
+
         self._again: dict[int, int] = {}
         self._opening: list[Open] = []
         self.life_of: Callable[[int], int] = lambda _: 0
@@ -172,7 +174,7 @@ class Sender:
         touched = 0
         for message in batch:
             targets = message.targets & self._others
-            if targets & self._gone:
+            if targets & self.gone:
                 targets = self._without_gone(targets)
             if targets:
                 touched |= targets
@@ -221,10 +223,10 @@ class Sender:
 
     def _without_gone(self, targets: int) -> int:
         """Count what is for targets that were given up, and leave them out."""
-        for channel in self._set(targets & self._gone):
+        for channel in self._set(targets & self.gone):
             channel.given_up += 1
             self.given_up += 1
-        return targets & ~self._gone
+        return targets & ~self.gone
 
     def _look_at_windows(self, channels: Sequence[Channel]) -> None:
         """Hold publishers back from targets that lack a window of notifications."""
@@ -253,7 +255,7 @@ class Sender:
         channel.given_up_told = max(channel.given_up_told, min(ack.given_up, channel.given_up))
         if not channel.is_open:
             channel.is_open, channel.is_gone = True, False
-            self._gone &= ~channel.bit
+            self.gone &= ~channel.bit
         if ack.last > channel.acked:
             self._progress(channel, min(ack.last, channel.last), now_ns)
         for after, upto in ack.wanted:
@@ -336,7 +338,7 @@ class Sender:
         self._drop(channel)
         channel.begin(channel.life, channel.last)
         channel.is_gone = True
-        self._gone |= channel.bit
+        self.gone |= channel.bit
 
     def renewed(self, place: int, now_ns: int) -> None:
         """Begin with a new life of a target: the last one has taken along what it had.
@@ -349,7 +351,7 @@ class Sender:
         untold = channel.given_up - channel.given_up_told
         lost = self._drop(channel)
         channel.given_up, channel.given_up_told = untold + lost, 0
-        self._gone &= ~channel.bit
+        self.gone &= ~channel.bit
         channel.begin(life, channel.last)
         self._open(channel, now_ns)
 
