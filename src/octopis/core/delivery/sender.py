@@ -271,6 +271,8 @@ class Sender:
             channel.bytes -= kept.size
             if channel.resent and channel.resent.pop(number, None) is not None:
                 is_again = True
+                if number in self._again:
+                    self._again[number] &= ~channel.bit
             sent_ns = kept.sent_ns
             self._release(number, kept)
         # Of what was sent twice, who knows which has come; and all after it has waited for it.
