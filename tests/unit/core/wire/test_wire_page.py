@@ -10,7 +10,7 @@ import pytest
 from msgspec import inspect
 from msgspec.structs import fields
 
-from octopis.broker import session, settling
+from octopis.broker import answers, settling
 from octopis.broker.settings import Limits
 from octopis.core.filters.tree import LENGTH_MAX
 from octopis.core.model import BrokerId, notification
@@ -208,12 +208,12 @@ def test_limits_on_the_page_are_those_of_the_code():
         ("a filter", f"{LENGTH_MAX:,} characters"),
         (
             "SUBSCRIBE, UNSUBSCRIBE and SETTLED that wait for an answer",
-            f"{session.REQUESTS_MAX:,}",
+            f"{answers.REQUESTS_MAX:,}",
         ),
         ("of these, SETTLED", f"{settling.REQUESTS_MAX}"),
         ("a secret", f"{greeting.SECRET_MAX} characters"),
-        ("items of ANSWERS that wait to be read", f"{session.REQUESTS_MAX:,}"),
-        ("PONG and STATUS that wait to be read", f"{session._REPLIES_MAX}"),
+        ("items of ANSWERS that wait to be read", f"{answers.REQUESTS_MAX:,}"),
+        ("PONG and STATUS that wait to be read", f"{answers.REPLIES_MAX}"),
         ("attributes of a notification", f"{notification.ATTRIBUTES_MAX}"),
         ("an attribute's name", f"{notification.NAME_LENGTH_MAX} characters"),
         ("a text", f"{notification.TEXT_LENGTH_MAX:,} characters"),
