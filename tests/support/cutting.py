@@ -25,7 +25,7 @@ class CuttingProxy:
     """Passes bytes on between clients and a broker, until it is told to cut."""
 
     def __init__(self, target: Address) -> None:
-        self._target = target
+        self.target = target
         self._cuts: deque[Cut] = deque()
         self._ways: list[_Way] = []
         self.cuts_done = 0
@@ -38,6 +38,10 @@ class CuttingProxy:
 
     def close(self) -> None:
         self._server.close()
+        self.cut()
+
+    def cut(self) -> None:
+        """Cut all connections now."""
         for way in self._ways:
             way.cut(unaware=False)
 
@@ -54,7 +58,7 @@ class CuttingProxy:
         if self.is_shut:
             writer.transport.abort()
             return
-        broker = await asyncio.open_connection(*self._target)
+        broker = await asyncio.open_connection(*self.target)
         way = _Way(self, writer, broker[1])
         self._ways.append(way)
         way.armed = self.next_cut()

@@ -155,7 +155,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _take_items(self, items: list[AnswerItem] | list[Delivery]) -> None:
         if items and isinstance(items[0], Delivery):
-            self._receiver.delivered(cast("list[Delivery]", items))
+            self._receiver.delivered(items)
             return
         for item in cast("list[AnswerItem]", items):
             if not self._receiver.answered(item):

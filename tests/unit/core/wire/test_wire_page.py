@@ -203,6 +203,7 @@ def test_limits_on_the_page_are_those_of_the_code():
             "time in which a client consumes nothing and others wait for it",
             f"{limits.stall_s:g} s",
         ),
+        ("time to come back after a broken connection", f"{limits.session_s:g} s"),
         ("a client's name, of printable characters", f"{greeting.CLIENT_ID_MAX} characters"),
         ("a subscription's name", f"{id_length.max_length} characters"),
         ("a filter", f"{LENGTH_MAX:,} characters"),
