@@ -191,6 +191,28 @@ def test_stream_that_is_closed_while_cut_off_is_unsubscribed_afterwards():
     run_live(work())
 
 
+def test_session_that_began_with_unread_notifications_goes_on():
+    async def work() -> None:
+        gaps: list[Gap] = []
+        async with cut_off_reader(gaps, window=20, limits=SHORT) as found:
+            broker, proxy, writer, reader, notifications = found
+            for arrived in (5, 10):  # two sessions that end with 5 each unread
+                await until(lambda: reader.id not in broker.clients)
+                await let_in(proxy, reader)
+                await writer.publish_many({"n": n} for n in range(arrived - 5, arrived))
+                await until(lambda: reader._streams._arrived == arrived)  # noqa: B023
+                await cut(proxy, broker, reader)
+            await until(lambda: reader.id not in broker.clients)
+            await let_in(proxy, reader)
+            proxy.arm(Cut(300), Cut(300), Cut(300))
+            await writer.publish_many({"n": n} for n in range(10, 60))
+            assert await numbers(notifications, 60) == list(range(60))
+            assert len(gaps) == 3
+            assert proxy.cuts_done == 3
+
+    run_live(work())
+
+
 def test_gap_of_a_slow_subscriber_keeps_its_place_wherever_the_connection_breaks():
     async def work(after: int) -> None:
         gaps: list[Gap] = []

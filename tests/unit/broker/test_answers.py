@@ -50,7 +50,7 @@ def test_answer_that_is_no_more_known_says_so():
         answers.answer(number, InvalidNotification("no"))
     answers.answer(150, InvalidNotification("n" * 1_000))  # too long to be kept
     for number in range(151, 200):
-        answers.answer(number, InvalidSubscription("nothing published"))
+        answers.answer(number, InvalidSubscription("no", "s"))
     said(answers)
     answers.resume(waiting=set())
     taken(answers, 0, 149, 150, 151)
