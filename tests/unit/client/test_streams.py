@@ -77,6 +77,7 @@ def test_new_session_counts_from_what_was_not_read():
     assert streams.dial() == (2, 3)
     streams.welcomed(resumed=False)
     streams.deliver(deliveries([1]))
+    assert streams.dial() == (3, 3)  # one was read before the session began
     one.clear()
     assert streams.to_report(0.0) == 3  # two from before, and one of this session
 
