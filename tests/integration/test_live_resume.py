@@ -32,6 +32,7 @@ from support.live import (
 
 A, B, C = line(3).brokers
 SHORT = replace(LIMITS, session_s=0.3)
+LONG = replace(LIMITS, session_s=1_000)
 SECRET = secrets.token_hex(8)
 
 
@@ -205,11 +206,12 @@ def test_request_that_waits_when_the_connection_breaks_fails_and_leaves_nothing(
             asking = asyncio.create_task(client.settled())
             await until(lambda: len(session.changes) == 2)
             await cut(proxy, live[A], client)
-            live[A].intake.open()
             for failing in (opening, asking):
                 with pytest.raises(ConnectionLost):
                     await failing
             proxy.is_shut = False
+            await until(lambda: not session.is_kept)
+            live[A].intake.open()
             await client.publish({"n": 1})
             assert await numbers(notifications, 1) == [1]
             await client.settled()
@@ -316,7 +318,7 @@ def test_no_session_is_kept_where_that_is_turned_off():
 
 def test_client_that_says_goodbye_leaves_for_good():
     async def work() -> None:
-        async with ready(overlay(line(1))) as live:
+        async with ready(overlay(line(1), limits=LONG)) as live:
             async with client_of(live[A]) as client, client.subscribe("n >= 0"):
                 session = live[A].clients[client.id]
             await until(lambda: not live[A].clients)
@@ -327,7 +329,7 @@ def test_client_that_says_goodbye_leaves_for_good():
 
 def test_nobody_is_kept_who_could_not_come_back():
     async def work() -> None:
-        async with ready(overlay(line(1))) as live:
+        async with ready(overlay(line(1), limits=LONG)) as live:
             async with raw_client(live[A]), raw_peer(live[A]) as peer:
                 await peer.send(encode_hello(ClientHello("sees", 1, secret=SECRET, observer=True)))
                 await peer.next_frames()
@@ -543,6 +545,28 @@ def test_session_ends_when_its_subscriptions_move_to_another_broker():
                 await writer.publish({"n": 1})
                 assert await numbers(notifications, 1) == [1]
             assert notifications.gaps == 1
+
+    run_live(work())
+
+
+def test_session_that_goes_on_leaves_its_old_connection_even_where_that_still_stands():
+    async def work() -> None:
+        async with (
+            ready(overlay(line(1))) as live,
+            raw_peer(live[A]) as old,
+            raw_peer(live[A]) as new,
+        ):
+            hello = ClientHello("raw", 10, secret=SECRET)
+            await old.send(encode_hello(hello))
+            welcome = decode_answer((await old.next_frames())[0])
+            assert isinstance(welcome, Welcome)
+            session, before = live[A].clients["raw"], live[A].clients["raw"].connection
+            await new.send(encode_hello(replace(hello, session=welcome.session)))
+            await new.next_frames()
+            assert await old.frames() == []  # closed, and without goodbye
+            await until(before.closed.done)
+            assert live[A].clients["raw"] is session
+            assert not session.is_kept
 
     run_live(work())
 
