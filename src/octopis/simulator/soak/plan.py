@@ -173,7 +173,7 @@ def _overlay(random: Random) -> SCOT:
 
 
 def _links(random: Random, scot: SCOT) -> dict[tuple[BrokerId, BrokerId], PlannedLink]:
-    loss, doubling = random.choice((0, 0.01, 0.05, 0.2)), random.choice((0, 0.02, 0.1))
+    loss, doubling = random.choice((0, 0.01, 0.05, 0.2)), random.choice((0, 0.02, 0.1, 0.2))
     slowest_us = random.choice((50, 500, 2000))
     return {
         (source, target): PlannedLink(
