@@ -114,7 +114,9 @@ class Plan(msgspec.Struct, frozen=True):
     """After so long a broker notices that a neighbour is silent."""
 
     is_prompt: bool
-    """Whether drivers send posts and deliver at once what has waited, or with the next look."""
+    """Whether drivers open channels before they publish, and send again and deliver what has waited
+    as soon as a post lets them; or all of that with the next look. Posts are not answered at once:
+    where each has copies, answers to answers would have no end."""
 
     links: dict[tuple[BrokerId, BrokerId], PlannedLink]
     publishers: list[PlannedPublisher]
