@@ -24,6 +24,10 @@ _MS = 1_000_000
 TIMEOUT_MIN_NS, TIMEOUT_MAX_NS = 100 * _MS, 5_000 * _MS
 _FIRST_TIMEOUT_NS = 500 * _MS
 _BACKOFF_MAX = 4
+_OVERTAKEN_NS = 200 * _MS
+"""What a target names as missing has at least been overtaken; after so long it is taken for lost,
+whatever the round trip was in worse times."""
+
 BURST = 256
 """So much is sent again at a time; the next when that has arrived."""
 
@@ -261,10 +265,10 @@ class Sender:
         if ack.last > channel.acked:
             self._progress(channel, min(ack.last, channel.last), now_ns)
         if channel.refused_until:  # what came before the channel was known was not taken
-            self._resend(channel, channel.acked, channel.refused_until, now_ns, patience_ns=0)
+            self._resend(channel, channel.acked, channel.refused_until, now_ns, first_ns=0)
             channel.refused_until = 0
         for after, upto in ack.wanted:
-            self._resend(channel, after, upto, now_ns)
+            self._resend(channel, after, upto, now_ns, first_ns=_OVERTAKEN_NS)
         if channel.lost_until > channel.acked:
             self._resend(channel, channel.acked, channel.lost_until, now_ns)
 
@@ -303,17 +307,23 @@ class Sender:
         after: int,
         upto: int,
         now_ns: int,
-        patience_ns: int | None = None,
+        first_ns: int = TIMEOUT_MAX_NS,
     ) -> None:
-        """Send again what is for a target after one number, up to another; a burst at most."""
-        if patience_ns is None:
-            patience_ns = channel.timeout_ns
+        """Send again what is for a target after one number, up to another; a burst at most.
+
+        For the first time after `first_ns`, or when the timeout is over.
+        """
+        patience_ns = channel.timeout_ns
+        first_ns = min(first_ns, patience_ns)
         count = 0
         for number in channel.pending:
             if number > upto or count >= BURST:
                 return
-            sent_ns = channel.resent.get(number) or self._kept[number].sent_ns
-            if number > after and now_ns - sent_ns >= patience_ns:
+            if number <= after:
+                continue
+            again_ns = channel.resent.get(number)
+            sent_ns = self._kept[number].sent_ns if again_ns is None else again_ns
+            if now_ns - sent_ns >= (first_ns if again_ns is None else patience_ns):
                 channel.resent[number] = now_ns
                 self._again[number] = self._again.get(number, 0) | channel.bit
                 count += 1

@@ -80,6 +80,18 @@ def test_what_is_named_as_missing_is_sent_again_when_it_had_time_to_come(sender:
     assert numbers(sender.take_again()) == [(2, 1 << ONE)]
 
 
+def test_what_is_named_as_missing_does_not_wait_for_a_timeout_of_worse_times(sender: Sender):
+    publish(sender, 0, 1 << ONE)
+    acknowledge(sender, 1, 3000 * MS)
+    publish(sender, 3000 * MS, *[1 << ONE] * 2)
+    acknowledge(sender, 1, 3199 * MS, wanted=((1, 2),))
+    assert sender.take_again() == []
+    acknowledge(sender, 1, 3200 * MS, wanted=((1, 2),))
+    assert numbers(sender.take_again()) == [(2, 1 << ONE)]
+    acknowledge(sender, 1, 3500 * MS, wanted=((1, 2),))
+    assert sender.take_again() == []
+
+
 def test_what_came_before_the_channel_was_known_is_sent_again_at_once(sender: Sender):
     publish(sender, 0, 1 << ONE)
     sender.take_posts()
