@@ -264,6 +264,8 @@ FAULTS: list[tuple[dict[str, Any], Kind, str]] = [
     ({"sender": OpensOnce}, Kind.LIVING, "rest"),
     ({"sender": BeginsAtTheFirst}, Kind.LIVING, "nothing lost"),
 ]
+
+
 @pytest.mark.parametrize(
     ("ends", "kind", "law"), FAULTS, ids=[next(iter(each[0].values())).__name__ for each in FAULTS]
 )

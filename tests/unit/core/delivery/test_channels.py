@@ -1,5 +1,6 @@
 """One sending and one receiving host, joined by a wire that loses, copies and mixes up."""
 
+from collections.abc import Sequence
 from random import Random
 
 import pytest
@@ -33,6 +34,38 @@ def batch(*payloads: int) -> list[NotificationMessage]:
     return [NotificationMessage(Notification({"n": each}), targets=TARGET) for each in payloads]
 
 
+class Wire:
+    """Loses, copies and mixes up what it carries."""
+
+    def __init__(self, random: Random, loss: float, doubling: float, late_ms: int) -> None:
+        self._random, self._loss, self._doubling, self._late_ms = random, loss, doubling, late_ms
+        self._under_way: list[tuple[int, int, object]] = []
+        self._places = 0
+
+    def send(self, thing: object, now_ns: int) -> None:
+        is_there, is_double = self._random.random(), self._random.random()
+        for _ in range((is_there >= self._loss) + (is_double < self._doubling)):
+            self._places += 1
+            comes_ns = now_ns + self._random.randrange(self._late_ms * MS)
+            self._under_way.append((comes_ns, self._places, thing))
+
+    def come(self, now_ns: int) -> list[object]:
+        found = sorted(each for each in self._under_way if each[0] <= now_ns)
+        self._under_way = [each for each in self._under_way if each[0] > now_ns]
+        return [thing for _, _, thing in found]
+
+
+def take_in(
+    sender: Channels, receiver: Channels, thing: object, now_ns: int
+) -> Sequence[NotificationMessage]:
+    """Let something arrive where it is for; return what may be delivered."""
+    if isinstance(thing, NotificationMessage):
+        return receiver.in_order([thing], now_ns)
+    end = receiver if isinstance(thing, Open) else sender
+    end.arrived(thing, now_ns)  # type: ignore[arg-type]
+    return ()
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 1 << 32),
@@ -44,41 +77,24 @@ def batch(*payloads: int) -> list[NotificationMessage]:
 def test_all_comes_once_and_in_order_over_any_wire(
     seed: int, loss: float, doubling: float, late_ms: int, count: int
 ):
-    random = Random(seed)
     sender, receiver = two(DeliveryOptions(window=8, give_up_s=1000))
-    wire: list[tuple[int, int, object]] = []
-    got: list[object] = []
-    published = places = now = 0
-
-    def send(thing: object) -> None:
-        nonlocal places
-        for _ in range((random.random() >= loss) + (random.random() < doubling)):
-            places += 1
-            wire.append((now + random.randrange(late_ms * MS), places, thing))
-
+    wire = Wire(Random(seed), loss, doubling, late_ms)  # noqa: S311 - it must repeat
+    got: list[NotificationMessage] = []
+    published = now = 0
     while published < count or not (sender.is_quiet and receiver.is_quiet):
         now += LOOK_NS
         assert now < 600_000 * MS, "it does not come to rest"
-        for each in sorted(each for each in wire if each[0] <= now):
-            wire.remove(each)
-            thing = each[2]
-            if isinstance(thing, NotificationMessage):
-                got += receiver.in_order([thing], now)
-            elif isinstance(thing, Open):
-                receiver.arrived(thing, now)
-            else:
-                sender.arrived(thing, now)  # type: ignore[arg-type]
+        for thing in wire.come(now):
+            got += take_in(sender, receiver, thing, now)
         if published < count and not sender.held & TARGET:
-            for message in sender.number(batch(published), now):
-                send(message)
+            wire.send(*sender.number(batch(published), now), now)
             published += 1
         for channels in (sender, receiver):
             channels.look(now)
             for thing in (*channels.take_posts(now), *channels.take_again()):
-                send(thing)
+                wire.send(thing, now)
         got += receiver.take_in_order()
-    numbers = [message.notification.attributes["n"] for message in got]  # type: ignore[attr-defined]
-    assert numbers == list(range(count))
+    assert [each.notification.attributes["n"] for each in got] == list(range(count))
     assert receiver.take_missed() == []
     assert sender.sender.kept == 0
 
@@ -137,7 +153,7 @@ def test_posts_go_around_what_is_down_and_nowhere_where_there_is_no_way():
 
 
 @pytest.mark.parametrize("in_parts", [False, True])
-def test_local_clients_get_it_also_where_nobody_else_does(in_parts: bool):  # noqa: FBT001
+def test_local_clients_get_it_also_where_nobody_else_does(in_parts: bool):
     core = Broker(
         HERE,
         OVERLAY,
