@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from octopis.core.delivery.channel import Channel
 from octopis.core.delivery.channels import Channels
 from octopis.core.delivery.posts import Ack, Open
 from octopis.core.delivery.receiver import Missed, Receiver, origin_of
-from octopis.core.delivery.sender import Channel, Sender
+from octopis.core.delivery.sender import Sender
 from octopis.core.routing import target_routing
 from octopis.core.routing.messages import NotificationMessage, copy_for
 from octopis.simulator.soak.plan import Kind, plan_of
@@ -172,13 +173,6 @@ class SendsAgainToAll(Sender):
         return super().take_again()
 
 
-class SendsAgainWhatHasComeMeanwhile(Sender):
-    def _progress(self, channel: Channel, last: int, now_ns: int) -> None:
-        again = dict(self._again)
-        super()._progress(channel, last, now_ns)
-        self._again = again
-
-
 class SendsNothingAgain(Sender):
     def take_again(self) -> list[NotificationMessage]:
         super().take_again()
@@ -254,7 +248,6 @@ FAULTS: list[tuple[dict[str, Any], Kind, str]] = [
     ({"receiver": WaitsForTheDead}, Kind.DEATH, "rest"),
     ({"sender": KnowsNoWindow}, Kind.LIVING, "bounded"),
     ({"sender": SendsAgainToAll}, Kind.LIVING, "to those that lack it"),
-    ({"sender": SendsAgainWhatHasComeMeanwhile}, Kind.LIVING, "to those that lack it"),
     ({"sender": SendsNothingAgain}, Kind.LIVING, "rest"),
     ({"sender": ForgetsWhenOneHasIt}, Kind.LIVING, "nothing lost"),
     ({"sender": CountsNothing}, Kind.DEATH, "counted"),

@@ -10,19 +10,17 @@ the measured round trip makes likely; always to those alone that lack it. A numb
 to the same target before that time is over: on a way around things take longer, and are not lost.
 """
 
-from collections import deque
 from collections.abc import Callable, Sequence
 
 import msgspec
 
+from octopis.core.delivery.channel import GONE_AGAIN_NS, TIMEOUT_MAX_NS, Channel
 from octopis.core.delivery.options import DeliveryOptions
 from octopis.core.delivery.posts import Ack, Open
 from octopis.core.model import Notification
 from octopis.core.routing.messages import NO_CLUSTERS, NotificationMessage, copy_for
 
 _MS = 1_000_000
-TIMEOUT_MIN_NS, TIMEOUT_MAX_NS = 100 * _MS, 5_000 * _MS
-_FIRST_TIMEOUT_NS = 500 * _MS
 _BACKOFF_MAX = 4
 _OVERTAKEN_NS = 200 * _MS
 """What a target names as missing has at least been overtaken; after so long it is taken for lost,
@@ -34,9 +32,6 @@ BURST = 256
 _OPEN_AGAIN_NS = 200 * _MS
 """A host that has not said that it knows the channel, or is silent, is asked so often."""
 
-_GONE_AGAIN_NS = 1_000 * _MS
-"""A host that was given up is asked so often whether it is back."""
-
 
 class Kept(msgspec.Struct, gc=False):
     """A notification that some of its targets have not acknowledged: `left` of them."""
@@ -45,82 +40,6 @@ class Kept(msgspec.Struct, gc=False):
     size: int
     sent_ns: int
     left: int
-
-
-class Channel:
-    """One channel: what its target has not acknowledged, and how long its answers take."""
-
-    __slots__ = (
-        "acked",
-        "backoff",
-        "base",
-        "bit",
-        "bytes",
-        "given_up",
-        "given_up_told",
-        "heard_ns",
-        "is_gone",
-        "is_open",
-        "last",
-        "life",
-        "lost_until",
-        "opened_ns",
-        "pending",
-        "place",
-        "progress_ns",
-        "refused_until",
-        "resent",
-        "round_trip_ns",
-        "variation_ns",
-    )
-
-    def __init__(self, place: int, life: int, base: int) -> None:
-        self.place = place
-        self.bit = 1 << place
-        self.life = life
-        self.given_up = 0
-        """How much this life of the target will never get, in all."""
-
-        self.given_up_told = 0
-        """How much of that it is known to have heard of."""
-
-        self.begin(life, base)
-
-    def begin(self, life: int, base: int) -> None:
-        """Begin anew after `base`, with a life of the target."""
-        self.life = life
-        self.base = self.last = self.acked = base
-        self.pending: deque[int] = deque()
-        self.bytes = 0
-        self.is_open = self.is_gone = False
-        self.opened_ns = -_GONE_AGAIN_NS
-        self.heard_ns = self.progress_ns = 0
-        self.lost_until = self.refused_until = 0
-        self.resent: dict[int, int] = {}
-        self.backoff = 0
-        self.round_trip_ns = self.variation_ns = 0
-
-    @property
-    def timeout_ns(self) -> int:
-        """After so long without an answer, something is taken to be lost."""
-        if not self.round_trip_ns:
-            return _FIRST_TIMEOUT_NS
-        usual = self.round_trip_ns + 4 * self.variation_ns
-        return min(max(usual, TIMEOUT_MIN_NS), TIMEOUT_MAX_NS)
-
-    @property
-    def is_quiet(self) -> bool:
-        """Whether there is nothing that the other end has still to say."""
-        return not self.pending and self.is_open and self.given_up == self.given_up_told
-
-    def took(self, round_trip_ns: int) -> None:
-        """Take in how long an acknowledgement took (as TCP does, RFC 6298)."""
-        if not self.round_trip_ns:
-            self.round_trip_ns, self.variation_ns = round_trip_ns, round_trip_ns // 2
-            return
-        error = abs(self.round_trip_ns - round_trip_ns)
-        self.variation_ns += (error - self.variation_ns) // 4
-        self.round_trip_ns += (round_trip_ns - self.round_trip_ns) // 8
 
 
 class Sender:
@@ -335,7 +254,7 @@ class Sender:
         for channel in self._channels.values():
             if channel.is_quiet:
                 continue
-            again_ns = _GONE_AGAIN_NS if channel.is_gone else _OPEN_AGAIN_NS
+            again_ns = GONE_AGAIN_NS if channel.is_gone else _OPEN_AGAIN_NS
             is_told = channel.is_open and channel.given_up == channel.given_up_told
             # Whoever is silent is asked: what is sent again alone is too rare to tell by.
             is_silent = channel.pending and now_ns - channel.heard_ns >= again_ns
