@@ -48,7 +48,7 @@ class TargetWays:
 
     def _learn(self, station: Station, targets: int) -> Ways:
         here, known = self._crossroads[station.index], self._known[station.index]
-        parts = here.split(targets, 0)
+        parts, _ = here.split(targets, 0)
         if len(known) >= _KNOWN_MAX:
             known.clear()
         copies = [tnr.onward(here, link, part, 0) for link, part in parts.items()]

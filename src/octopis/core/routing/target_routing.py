@@ -13,12 +13,13 @@ from octopis.core.routing.link_status import LinkStatus
 from octopis.core.routing.messages import NO_CLUSTERS, NotificationMessage, Reason
 from octopis.core.routing.outbox import LocalClients, Outbox
 from octopis.core.routing.table import RoutingTable
-from octopis.core.routing.tnr import NO_DETOUR, Crossroads, copies, redirect
+from octopis.core.routing.tnr import Crossroads, Detours, own_reasons, redirect, tried_over
 
 _QUICK_PARTS = 8
 """So many times as much may wait for a link that has been quick so far."""
 
-_Copies = list[tuple[LinkStatus, int, int, Reason]]
+_Copies = dict[LinkStatus, list[NotificationMessage]]
+"""What goes over each link."""
 
 
 class TargetRouting:
@@ -93,37 +94,45 @@ class TargetRouting:
         here = self._here
         closed = here.closed(now_ns)
         stays_open = not closed and (is_quick or here.has_room_for(len(batch)))
-        by_link: dict[LinkStatus, tuple[list[NotificationMessage], list[Reason]]] = {
-            link: ([], []) for link in here.links
-        }
-        planned: dict[tuple[int, int], _Copies] = {}
+        copies: _Copies = {link: [] for link in here.links}
+        noted: list[tuple[LinkStatus, int, Reason]] = []
         for message in batch:
-            notification, targets, tried = message.notification, message.targets, message.tried
-            ways = planned.get((targets, tried)) if stays_open else None
-            if ways is None:
-                ways = planned[targets, tried] = self._copies(targets, tried, closed)
-            for way, part, carried, reason in ways:
-                messages, reasons = by_link[way]
-                messages.append(NotificationMessage(notification, NO_CLUSTERS, part, carried))
-                reasons.append(reason)
+            notification, tried = message.notification, message.tried
+            parts, stuck = here.split(message.targets & here.others, tried, closed)
+            detours: Detours = {}
+            if stuck:
+                detours, lost = redirect(here, parts, stuck, tried, closed)
+                if lost:
+                    self._outbox.counters.lost_without_route += lost.bit_count()
+            for way, part in parts.items():
+                carried = tried_over(way, tried) if tried else 0
+                if detours and way in detours:
+                    carried, reason = detours[way]
+                    noted.append((way, len(copies[way]), reason))
+                copies[way].append(NotificationMessage(notification, NO_CLUSTERS, part, carried))
                 if not stays_open:  # the next one asks how long this queue is
-                    way.entered(now_ns)
+                    way.queue_length += 1
                     if way.queue_length > way.longest_uncongested:
                         closed.add(way)
-        for way, (messages, reasons) in by_link.items():
-            if messages:
-                for reason in set(reasons):
-                    self._outbox.counters.count_case(reason.value, reasons.count(reason))
-                if stays_open:
-                    way.entered(now_ns, len(messages))
-                self._outbox.enqueue(way.link, messages, reasons)
+        for way, messages in copies.items():
+            way.entering += len(messages)
+            if stays_open:
+                way.queue_length += len(messages)
+        self._send(copies, noted)
 
-    def _copies(self, targets: int, tried: int, closed: set[LinkStatus]) -> _Copies:
-        """Ask the rule for the copies to these targets, and count what has no way."""
-        here = self._here
-        parts = here.split(targets & here.others, tried)
-        detour = NO_DETOUR
-        if not closed.isdisjoint(parts):
-            detour = redirect(here, parts, tried, closed)
-            self._outbox.counters.lost_without_route += detour.lost.bit_count()
-        return copies(here, parts, tried, detour)
+    def _send(self, copies: _Copies, noted: list[tuple[LinkStatus, int, Reason]]) -> None:
+        """Put copies on the queues of their links. `noted`: which of them do not go their own way.
+
+        These have a reason of their own, at their place among the copies.
+        """
+        reasons = {
+            way: own_reasons(self._here, way, [each.targets for each in messages])
+            for way, messages in copies.items()
+            if messages
+        }
+        for way, place, reason in noted:
+            reasons[way][place] = reason
+        for way, why in reasons.items():
+            for reason in set(why):
+                self._outbox.counters.count_case(reason.value, why.count(reason))
+            self._outbox.enqueue(way.link, copies[way], why)
