@@ -65,11 +65,13 @@ class TargetRouting:
             self.pass_on(batch[start:end], now_ns, is_quick=is_quick)
             start = end
             yield
+        if not batch:  # all that there is to do is done
+            yield
 
     def _deliver(
         self, batch: Sequence[NotificationMessage], sender: BrokerId | None
     ) -> Sequence[NotificationMessage]:
-        """Deliver to local clients, and return the batch with its targets."""
+        """Deliver to local clients, and return with its targets what goes on, or may."""
         if sender is None:
             attributes = [message.notification.attributes for message in batch]
             targets, matches = self._table.reached_and_local(attributes)
@@ -77,6 +79,7 @@ class TargetRouting:
             return [
                 NotificationMessage(message.notification, NO_CLUSTERS, hosts)
                 for message, hosts in zip(batch, targets, strict=True)
+                if hosts & self._here.others
             ]
         arrived = [message for message in batch if message.targets & self._here.own_bit]
         if arrived:
