@@ -282,6 +282,7 @@ def _delay_s(run: Measure) -> float:
 
 def _with_legend(figure: Figure, panel: Axes) -> Figure:
     handles, labels = panel.get_legend_handles_labels()
-    named = [f"{label} (ours)" if label == LOOKS[Algorithm.TNR].label else label for label in labels]
+    ours = LOOKS[Algorithm.TNR].label
+    named = [f"{label} (ours)" if label == ours else label for label in labels]
     figure.legend(handles, named, loc="outside upper center", ncols=len(labels))
     return figure
