@@ -6,6 +6,7 @@ import resource
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import pairwise
 
 import pytest
 from msgspec.structs import replace
@@ -168,6 +169,27 @@ def test_who_holds_the_most_is_sent_away_when_all_hold_too_much():
             assert "small" in broker.clients
 
     attack(work, limits=replace(LIMITS, client_bytes=1_000_000))
+
+
+def test_dear_publications_are_matched_a_few_at_a_time(monkeypatch):
+    monkeypatch.setattr("octopis.broker.turns.DEAR_S", 0.00001)  # so they are on any machine
+
+    async def work(broker: LiveBroker) -> None:
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        async with client_of(broker) as client, AsyncExitStack() as stack:
+            for end in range(10):
+                likes = (f"remark LIKE '%{a}{b}{end}%'" for a in letters for b in "abcde")
+                await stack.enter_async_context(client.subscribe(" OR ".join(likes)))
+            sizes = [broker.intake.published]
+            publishing = asyncio.create_task(client.publish_many([{"remark": "none"}] * 1_000))
+            while not publishing.done():
+                await asyncio.sleep(0)
+                sizes.append(broker.intake.published)
+            await publishing
+            assert sizes[-1] - sizes[0] == 1_000
+            assert max(after - before for before, after in pairwise(sizes)) <= 100
+
+    attack(work)
 
 
 def test_large_frames_come_in_a_few_at_a_time():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from octopis.broker.link import NeighbourLink
 from octopis.broker.session import ClientSession
+from octopis.core.delivery.options import Level
 
 if TYPE_CHECKING:
     from octopis.broker.broker import LiveBroker
@@ -31,6 +32,7 @@ def status_of(broker: "LiveBroker") -> dict[str, object]:
         "cases": cases,
         "backpressure": sorted(each.short for each in broker.backpressure.brokers),
         "publishers_waiting": intake.waiting,
+        "delivery": _delivery(broker),
         "drops": {
             "links": sum(link.dropped for link in broker.links.values()),
             "links_cut": sum(link.lost for link in broker.links.values()),
@@ -46,6 +48,26 @@ def _heard(broker: "LiveBroker") -> str:
     """Return the same text at brokers that have heard the same of all hosts (target routing)."""
     known = [broker.core.heard_of(host) for host in broker.overlay.scot.brokers]
     return blake2b(repr(known).encode(), digest_size=8).hexdigest()
+
+
+def _delivery(broker: "LiveBroker") -> dict[str, object]:
+    """Return how channels are: what is under way from here, and what has come."""
+    if broker.posting is None:
+        return {"level": Level.NONE.value}
+    sender, receiver = broker.posting.channels.sender, broker.posting.channels.receiver
+    brokers_in = broker.overlay.scot.brokers_in
+    return {
+        "level": broker.overlay.delivery.level.value,
+        "kept": sender.kept,
+        "kept_bytes": sender.bytes,
+        "waits_for": [each.short for each in brokers_in(sender.held)],
+        "resent": sender.resent,
+        "given_up": sender.given_up,
+        "gone": [each.short for each in brokers_in(sender.gone)],
+        "held_back": receiver.held,
+        "duplicates": receiver.duplicates,
+        "refused": receiver.refused,
+    }
 
 
 def _link(broker: "LiveBroker", link: NeighbourLink) -> dict[str, object]:
@@ -72,6 +94,7 @@ def _link(broker: "LiveBroker", link: NeighbourLink) -> dict[str, object]:
 def _client(session: ClientSession) -> dict[str, object]:
     return {
         "address": session.connection.address,
+        "connected": not session.is_kept,
         "subscriptions": len(session.numbers),
         "queue_length": len(session.queue),
         "queue_bytes": session.queue.bytes,

@@ -125,6 +125,7 @@ def _print_totals(name: str, statuses: Statuses) -> None:
         ("deliveries", counters.get("deliveries", 0)),
         ("IMs", _ims(counters)),
         *_routing(statuses, total),
+        *_delivery(total["delivery"]),
         ("dropped", _drops(drops, counters)),
     ]
     if total["dead"]:
@@ -147,6 +148,24 @@ def _routing(statuses: Statuses, total: dict[str, Any]) -> list[tuple[str, objec
         ("rerouted from broken links", counters.get("rerouted", 0)),
         ("targets that could not be reached", counters.get("lost_without_route", 0)),
     ]
+
+
+def _delivery(sums: dict[str, Any]) -> list[tuple[str, object]]:
+    """Return what channels have done, and whom they wait for."""
+    if not sums:
+        return []
+    found: list[tuple[str, object]] = [
+        (
+            "channels",
+            f"{sums['kept']:,} under way, {sums['held_back']:,} held back, {sums['resent']:,} sent "
+            f"again, {sums['duplicates']:,} dropped as known, {sums['given_up']:,} given up",
+        )
+    ]
+    if sums["waits_for"]:
+        found.append(("hosts that lack a window", " ".join(sums["waits_for"])))
+    if sums["gone"]:
+        found.append(("hosts that were given up", " ".join(sums["gone"])))
+    return found
 
 
 def print_played(title: str, played: "Played", *, as_json: bool) -> None:

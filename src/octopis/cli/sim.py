@@ -22,6 +22,7 @@ from rich.progress import (
 from rich.text import Text
 
 from octopis.cli import options, output
+from octopis.cli.soak import soak
 from octopis.core.routing import Algorithm
 from octopis.errors import InvalidConfiguration, LawViolated
 from octopis.scenario.dead import draw_dead
@@ -176,6 +177,9 @@ def replay(
                 print_moments(str(violation), moments)
             return
     raise InvalidConfiguration("this version runs the scenario without a violation")
+
+
+app.command()(soak)
 
 
 class _Rate(ProgressColumn):

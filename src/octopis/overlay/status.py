@@ -54,9 +54,25 @@ def totals(statuses: Statuses) -> dict[str, Any]:
         "queued": sum(link["queue_length"] for link in links),
         "overloaded": sum(link["overloaded"] for link in links),
         "backpressure": sorted({each for status in answered for each in status["backpressure"]}),
+        "delivery": _delivery(answered),
         "dead": _dead(answered),
         "gone_around": _gone_around(answered),
     }
+
+
+def _delivery(answered: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the sums over all channels, where there are any."""
+    found = [status["delivery"] for status in answered if len(status.get("delivery", {})) > 1]
+    if not found:
+        return {}
+    sums = _summed(
+        {name: value for name, value in each.items() if isinstance(value, int)} for each in found
+    )
+    lists = {
+        name: sorted({broker for each in found for broker in each[name]})
+        for name in ("waits_for", "gone")
+    }
+    return {**sums, **lists}
 
 
 def _dead(answered: list[dict[str, Any]]) -> list[str]:

@@ -210,6 +210,45 @@ def test_nothing_passes_while_publishers_wait_and_all_later():
     with_intake(work, batch_max=4)
 
 
+def test_whoever_is_dear_rests_and_others_go_on_meanwhile(monkeypatch):
+    monkeypatch.setattr("octopis.broker.turns.TURN_S", 0.0)  # all turns take long, and are dear
+    monkeypatch.setattr("octopis.broker.turns.DEAR_S", 0.0)
+
+    async def work(intake: Intake, home: Home) -> None:
+        rests: list[tuple[Any, ...]] = []
+        intake._turns._call_later = lambda *each: rests.append(each)
+        dear, modest = Session("dear"), Session("modest")
+        dear.asks(1, range(1))
+        intake.add(dear)
+        await until(lambda: dear.answers)
+        dear.asks(2, range(1, 2))
+        intake.add(dear)  # whoever rests cannot ask for another turn
+        modest.asks(1, range(2))
+        intake.add(modest)
+        await until(lambda: modest.answers)
+        assert home.routed == ["dear 0", "modest 0", "modest 1"]
+        assert intake.waiting == 1
+        _, has_rested, session = rests[0]
+        has_rested(session)
+        await until(lambda: len(dear.answers) == 2)
+        assert home.routed[-1] == "dear 1"
+        assert intake.waiting == 0
+
+    with_intake(work)
+
+
+def test_a_turn_takes_in_a_few_of_a_new_client_and_then_more():
+    async def work(intake: Intake, home: Home) -> None:
+        session = Session("one")
+        session.asks(1, range(28))
+        intake._turns._clock = lambda: 0.0  # whatever it is, it costs nothing
+        intake.add(session)
+        await until(lambda: session.answers)
+        assert [len(batch) for batch in home.batches] == [4, 8, 16]
+
+    with_intake(work)
+
+
 def test_refused_request_does_not_stop_the_next():
     async def work(intake: Intake, home: Home) -> None:
         session = Session("one")

@@ -34,6 +34,9 @@ class Channels:
         self.sender.life_of = lambda place: self._lives.get(place, 0)
         self.receiver = Receiver(place, life, options.window, options.give_up_ns)
         self._released: list[NotificationMessage] = []
+        self._looked_ns = 0
+        # After so long without a look, nobody else is to blame for what was not heard meanwhile.
+        self._still_ns = max(options.give_up_ns // 4, 10 * LOOK_NS)
 
     # What the routing core asks (routing.target_routing.HostChannels)
 
@@ -77,6 +80,10 @@ class Channels:
 
     def look(self, now_ns: int) -> None:
         """See to what is overdue."""
+        if now_ns - self._looked_ns >= self._still_ns:
+            self.sender.stood_still(now_ns)
+            self.receiver.stood_still(now_ns)
+        self._looked_ns = now_ns
         self.sender.look(now_ns)
         self._released += self.receiver.look(now_ns)
 

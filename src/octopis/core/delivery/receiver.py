@@ -240,6 +240,11 @@ class Receiver:
                 self._due[origin] = None
         return found
 
+    def stood_still(self, now_ns: int) -> None:
+        """Know that this broker has not looked for long: it was not the others that were silent."""
+        for stream in self._streams.values():
+            stream.heard_ns = now_ns
+
     def take_posts(self, now_ns: int) -> list[Ack]:
         """Return what to acknowledge."""
         due, self._due = self._due, {}

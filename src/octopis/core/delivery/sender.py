@@ -28,6 +28,8 @@ BURST = 256
 """So much is sent again at a time; the next when that has arrived."""
 
 _OPEN_AGAIN_NS = 200 * _MS
+"""A host that has not said that it knows the channel, or is silent, is asked so often."""
+
 _GONE_AGAIN_NS = 1_000 * _MS
 """A host that was given up is asked so often whether it is back."""
 
@@ -62,6 +64,7 @@ class Channel:
         "pending",
         "place",
         "progress_ns",
+        "refused_until",
         "resent",
         "round_trip_ns",
         "variation_ns",
@@ -88,7 +91,7 @@ class Channel:
         self.is_open = self.is_gone = False
         self.opened_ns = -_GONE_AGAIN_NS
         self.heard_ns = self.progress_ns = 0
-        self.lost_until = 0
+        self.lost_until = self.refused_until = 0
         self.resent: dict[int, int] = {}
         self.backoff = 0
         self.round_trip_ns = self.variation_ns = 0
@@ -135,7 +138,9 @@ class Sender:
         self._kept: dict[int, Kept] = {}
         self._channels: dict[int, Channel] = {}
         self._sets: dict[int, tuple[Channel, ...]] = {}
-        self._gone = 0
+        self.gone = 0
+        """Targets, as bits, that were given up and are not back."""
+
         self._again: dict[int, int] = {}
         self._opening: list[Open] = []
         self.life_of: Callable[[int], int] = lambda _: 0
@@ -172,7 +177,7 @@ class Sender:
         touched = 0
         for message in batch:
             targets = message.targets & self._others
-            if targets & self._gone:
+            if targets & self.gone:
                 targets = self._without_gone(targets)
             if targets:
                 touched |= targets
@@ -221,10 +226,10 @@ class Sender:
 
     def _without_gone(self, targets: int) -> int:
         """Count what is for targets that were given up, and leave them out."""
-        for channel in self._set(targets & self._gone):
+        for channel in self._set(targets & self.gone):
             channel.given_up += 1
             self.given_up += 1
-        return targets & ~self._gone
+        return targets & ~self.gone
 
     def _look_at_windows(self, channels: Sequence[Channel]) -> None:
         """Hold publishers back from targets that lack a window of notifications."""
@@ -248,14 +253,18 @@ class Sender:
             return
         channel.heard_ns = now_ns
         if ack.last is None or ack.last < channel.base:
+            channel.refused_until = channel.last
             self._open(channel, now_ns, ack.token)
             return
         channel.given_up_told = max(channel.given_up_told, min(ack.given_up, channel.given_up))
         if not channel.is_open:
             channel.is_open, channel.is_gone = True, False
-            self._gone &= ~channel.bit
+            self.gone &= ~channel.bit
         if ack.last > channel.acked:
             self._progress(channel, min(ack.last, channel.last), now_ns)
+        if channel.refused_until:  # what came before the channel was known was not taken
+            self._resend(channel, channel.acked, channel.refused_until, now_ns, patience_ns=0)
+            channel.refused_until = 0
         for after, upto in ack.wanted:
             self._resend(channel, after, upto, now_ns)
         if channel.lost_until > channel.acked:
@@ -271,6 +280,8 @@ class Sender:
             channel.bytes -= kept.size
             if channel.resent and channel.resent.pop(number, None) is not None:
                 is_again = True
+                if number in self._again:
+                    self._again[number] &= ~channel.bit
             sent_ns = kept.sent_ns
             self._release(number, kept)
         # Of what was sent twice, who knows which has come; and all after it has waited for it.
@@ -288,9 +299,17 @@ class Sender:
             del self._kept[number]
             self.bytes -= kept.size
 
-    def _resend(self, channel: Channel, after: int, upto: int, now_ns: int) -> None:
+    def _resend(
+        self,
+        channel: Channel,
+        after: int,
+        upto: int,
+        now_ns: int,
+        patience_ns: int | None = None,
+    ) -> None:
         """Send again what is for a target after one number, up to another; a burst at most."""
-        patience_ns = channel.timeout_ns
+        if patience_ns is None:
+            patience_ns = channel.timeout_ns
         count = 0
         for number in channel.pending:
             if number > upto or count >= BURST:
@@ -310,7 +329,9 @@ class Sender:
                 continue
             again_ns = _GONE_AGAIN_NS if channel.is_gone else _OPEN_AGAIN_NS
             is_told = channel.is_open and channel.given_up == channel.given_up_told
-            if not is_told and now_ns - channel.opened_ns >= again_ns:
+            # Whoever is silent is asked: what is sent again alone is too rare to tell by.
+            is_silent = channel.pending and now_ns - channel.heard_ns >= again_ns
+            if (is_silent or not is_told) and now_ns - channel.opened_ns >= again_ns:
                 self._open(channel, now_ns)
             if not channel.pending:
                 continue
@@ -324,6 +345,11 @@ class Sender:
         """Whether there is nothing to look at."""
         return all(channel.is_quiet for channel in self._channels.values())
 
+    def stood_still(self, now_ns: int) -> None:
+        """Know that this broker has not looked for long: its targets were not silent."""
+        for channel in self._channels.values():
+            channel.heard_ns = now_ns
+
     def _time_out(self, channel: Channel, now_ns: int) -> None:
         """Take all that is under way to be lost: send it again, from the oldest on."""
         channel.backoff = min(channel.backoff + 1, _BACKOFF_MAX)
@@ -336,7 +362,7 @@ class Sender:
         self._drop(channel)
         channel.begin(channel.life, channel.last)
         channel.is_gone = True
-        self._gone |= channel.bit
+        self.gone |= channel.bit
 
     def renewed(self, place: int, now_ns: int) -> None:
         """Begin with a new life of a target: the last one has taken along what it had.
@@ -349,7 +375,7 @@ class Sender:
         untold = channel.given_up - channel.given_up_told
         lost = self._drop(channel)
         channel.given_up, channel.given_up_told = untold + lost, 0
-        self._gone &= ~channel.bit
+        self.gone &= ~channel.bit
         channel.begin(life, channel.last)
         self._open(channel, now_ns)
 

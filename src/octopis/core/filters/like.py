@@ -8,13 +8,15 @@ where it ends; each of the others stands somewhere between, and its leftmost pla
 
 Only parts that stand anywhere have to be searched for. In short texts `str.find` does that. In long
 ones it would take a time that depends on how alike pattern and text are, and a `_` inside a part is
-beyond it; there numpy compares all places at once, one character of the part after the other.
+beyond it; there numpy compares all places at once, one character of the part after the other. And
+of a long text it is found out once which pairs of characters stand in it: a part with another pair
+is nowhere in it, and needs no search.
 """
 
 from collections.abc import Iterator
 from enum import Enum
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -37,6 +39,9 @@ _FIND_IS_LINEAR_FROM = 30_000
 _TRIES = 8
 """Places tried one by one in a short text, before all are tried at once."""
 
+_PAIRS_MAX = 8
+"""Pairs of a part that are looked up: more of them would only cost memory."""
+
 
 class Wildcard(Enum):
     """What stands for other characters in a pattern."""
@@ -49,10 +54,14 @@ Element = str | Wildcard
 
 
 class Part(msgspec.Struct, frozen=True, gc=False):
-    """What stands between two `%`: texts at their distances from its start, and its length."""
+    """What stands between two `%`: texts at their distances from its start, and its length.
+
+    `pairs` are some of its pairs of characters, as `_pair` numbers them.
+    """
 
     pieces: tuple[tuple[int, str], ...]
     length: int
+    pairs: tuple[int, ...] = ()
 
     def stands_at(self, place: int, text: str) -> bool:
         """Tell whether the part stands at `place`; that it fits there is the caller's care."""
@@ -124,11 +133,21 @@ class LikePattern(msgspec.Struct, frozen=True):
         if start > end or not last.stands_at(end, text):
             return False
         alone = len(self.parts) == 3
+        if end - start >= _LONG and not self._may_be_in(_pairs_in(text)):
+            return False
         for part in self.parts[1:-1]:
             place = _place_of(part, text, start, end, alone=alone)
             if place < 0:
                 return False
             start = place + part.length
+        return True
+
+    def _may_be_in(self, there: bytes) -> bool:
+        """Tell whether a text with these pairs of characters has all that are searched for."""
+        for part in self.parts[1:-1]:
+            for pair in part.pairs:
+                if not there[pair]:
+                    return False
         return True
 
     def includes(self, other: "LikePattern") -> bool:
@@ -219,14 +238,24 @@ def _parts(elements: tuple[Element, ...]) -> Iterator[Part]:
     length = 0
     for element in elements:
         if element is Wildcard.MANY:
-            yield Part(tuple(pieces), length)
+            yield Part(tuple(pieces), length, _pairs_of(pieces))
             pieces, length = [], 0
         elif element is Wildcard.ONE:
             length += 1
         else:
             pieces.append((length, element))
             length += len(element)
-    yield Part(tuple(pieces), length)
+    yield Part(tuple(pieces), length, _pairs_of(pieces))
+
+
+def _pairs_of(pieces: list[tuple[int, str]]) -> tuple[int, ...]:
+    found = (_pair(*both) for _, piece in pieces for both in pairwise(piece))
+    return tuple(dict.fromkeys(islice(found, _PAIRS_MAX)))
+
+
+def _pair(first: str, second: str) -> int:
+    """Return a number below 65,536 for two characters; outside ASCII and Latin, others share it."""
+    return (ord(first) & 0xFF) << 8 | ord(second) & 0xFF
 
 
 def _place_of(part: Part, text: str, start: int, end: int, *, alone: bool) -> int:
@@ -270,6 +299,17 @@ def _first_of_all_places(part: Part, text: str, start: int, end: int) -> int:
         found &= codes[start + distance : start + distance + count] == code
     place = int(found.argmax())
     return start + place if found[place] else -1
+
+
+@lru_cache(maxsize=ATTRIBUTES_MAX)
+def _pairs_in(text: str) -> bytes:
+    """Return for each number of a pair whether the text has such a pair."""
+    import numpy as np  # noqa: PLC0415 - as below
+
+    codes = _codes(text).astype(np.uint8).astype(np.uint16)
+    there = np.zeros(2**16, np.bool_)
+    there[codes[:-1] << 8 | codes[1:]] = True
+    return there.tobytes()
 
 
 @lru_cache(maxsize=ATTRIBUTES_MAX)  # the terms of a filter ask for the same texts again

@@ -194,9 +194,14 @@ class BitsetIndex(Generic[Id, Destination]):
         self._tidy(len(batch))
         matches: Matches = []
         found = self._blocks_reached(batch, place, matches)
-        if self._evaluates():
-            found = list(map(self._with_evaluated, found, batch))
-        return found, self._ids_of(batch, self._joined(batch, matches, place))
+        joined = self._joined(batch, matches, place)
+        if self._evaluates():  # what stands behind it has been evaluated just now
+            here, rows = 1 << place, set(joined[0].tolist())
+            found = [
+                self._with_evaluated(bits | here, batch[row]) & (-1 if row in rows else ~here)
+                for row, bits in enumerate(found)
+            ]
+        return found, self._ids_of(batch, joined)
 
     def _blocks_reached(
         self, batch: Batch, behind: int = -1, matches: Matches | None = None

@@ -152,7 +152,7 @@ def plan_of(seed: int) -> Plan:
             window=random.choice((4, 8, 16, 64)),
             window_bytes=random.choice((2_000, 8 * 2**20)),
             bytes=random.choice((4_000, 64 * 2**20)),
-            give_up_s=1.5 if kind is Kind.DEATH else 10,
+            give_up_s=1.5 if kind is Kind.DEATH else 6,
         ),
         congestion_threshold=random.choice((2, 4, 10)),
         silence_ns=random.choice((20, 100, 400)) * MS,
@@ -173,7 +173,7 @@ def _overlay(random: Random) -> SCOT:
 
 
 def _links(random: Random, scot: SCOT) -> dict[tuple[BrokerId, BrokerId], PlannedLink]:
-    loss, doubling = random.choice((0, 0, 0.01, 0.05)), random.choice((0, 0, 0.02))
+    loss, doubling = random.choice((0, 0.01, 0.05, 0.2)), random.choice((0, 0.02, 0.1))
     slowest_us = random.choice((50, 500, 2000))
     return {
         (source, target): PlannedLink(
@@ -192,7 +192,7 @@ def _publishers(random: Random, hosts: list[BrokerId], span_ns: int) -> list[Pla
     found = []
     for number in range(random.randint(1, 3)):
         bursts = []
-        for _ in range(random.randint(5, 20)):
+        for _ in range(random.randint(5, 30)):
             at_ns = BEGIN_NS + random.randint(0, span_ns)
             topics = [random.randrange(TOPICS) for _ in range(random.randint(1, 6))]
             bursts.append((at_ns, topics))
@@ -230,7 +230,7 @@ def _faults(
     longest_ms = 300 if kind is Kind.DEATH else 1500
     others = [broker for broker in scot.brokers if broker not in hosts]
     found = []
-    for _ in range(random.randint(1, 6)):
+    for _ in range(random.randint(1, 10)):
         what = random.choice(list(FaultKind))
         begin_ns = BEGIN_NS + random.randint(0, span_ns)
         length_ns = random.randint(5, random.choice((50, longest_ms))) * MS

@@ -1,5 +1,6 @@
 import pytest
 
+from octopis.core.filters import like
 from octopis.core.filters.like import LikePattern, Wildcard, parse_like, pattern_of
 from octopis.errors import InvalidFilter
 
@@ -84,3 +85,35 @@ def test_what_the_index_can_answer_is_known(
     assert made.literal == literal
     assert made.prefix == prefix
     assert made.is_prefix_only() is prefix_only
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matches"),
+    [
+        ("%abc%", "ab-bc-" * 1_000, False),  # both pairs are there
+        ("%abc%", "ab-bc-" * 1_000 + "abc", True),
+        ("%a_c%", "xyz" * 2_000 + "abc", True),  # no pair to look for
+        ("%ab%cd%", "cd" * 3_000 + "ab" * 3_000, False),
+        ("%ab%cd%", "ab" * 3_000 + "cd", True),
+        ("%\u0161\u0162%", "ab" * 3_000, False),
+        ("%\u0161\u0162%", "ab" * 3_000 + "\u0161\u0162", True),
+        ("%\u0161\u0162%", "ab" * 3_000 + "\u2022", False),  # "ab" has the number of their pair
+    ],
+)
+def test_pairs_of_a_long_text_do_not_decide_alone(pattern: str, text: str, *, matches: bool):
+    assert parse_like(pattern).matches(text) is matches
+
+
+def test_a_long_text_without_a_pair_of_the_pattern_is_not_searched(monkeypatch):
+    searched = []
+    monkeypatch.setattr(like, "_place_of", lambda *each, **_: searched.append(each) or -1)
+    text = "ab-bc-" * 1_000
+    assert not parse_like("%ab%abx%").matches(text)
+    assert not searched
+    assert not parse_like("%abc%").matches(text)
+    assert len(searched) == 1
+
+
+def test_what_a_pattern_keeps_beside_its_text_is_bounded():
+    long = parse_like("%" + "".join(chr(97 + n * n % 26) for n in range(4_000)) + "%")
+    assert len(long.parts[1].pairs) <= 8

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from octopis.core.filters import parse_filter
+from octopis.core.filters.like import LikePattern
 from octopis.core.matching import BitsetIndex, bitset
 from octopis.core.matching.layer import Layer
 
@@ -230,3 +231,23 @@ def test_whenever_layers_are_built_the_answers_are_the_same(steps: list[tuple[st
                 assert sorted(index.matches([{"a": 20}])[0]) == sorted(wanted)
                 links = {f"link {each % 3}" for each in wanted}
                 assert set(index.destinations([{"a": 20}])[0]) == links
+
+
+def test_what_stands_behind_the_asked_destination_is_evaluated_once(monkeypatch):
+    searched = []
+    matches = LikePattern.matches
+
+    def noted(pattern: LikePattern, text: str) -> bool:
+        searched.append(pattern)
+        return matches(pattern, text)
+
+    monkeypatch.setattr(LikePattern, "matches", noted)
+    index: BitsetIndex[str, str] = BitsetIndex()
+    for name, destination in (("ab", "here"), ("cd", "here"), ("ab", "there"), ("xy", "there")):
+        index.add(f"{name} {destination}", parse_filter(f"t LIKE '%{name}%'"), destination)
+    for text, reached in (("xab", {"here", "there"}), ("xcd", {"here"}), ("xy", {"there"})):
+        searched.clear()
+        bits, [behind] = index.reached_and_matches([{"t": text}], "here")
+        assert set(index._destinations_in(bits[0])) == reached
+        assert bool(behind) == ("here" in reached)
+        assert len(searched) <= 4

@@ -1,0 +1,81 @@
+"""Channels under faults: nothing lost, twice or out of order; and runs repeat to the byte."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from octopis.simulator.soak.plan import FaultKind, Kind, plan_of
+from octopis.simulator.soak.run import run_seed
+
+TOGETHER = 20
+REGRESSIONS = (2, 10, 11, 27, 33, 34, 44, 83, 315)
+"""Seeds that found something wrong, as the plan was then."""
+
+
+@pytest.mark.parametrize("first", range(1, 201, TOGETHER))
+def test_no_seed_violates_a_law(first: int):
+    for seed in range(first, first + TOGETHER):
+        assert run_seed(seed).violations == [], f"octopis sim soak --seed {seed}"
+
+
+@pytest.mark.parametrize("seed", [each for each in REGRESSIONS if each > 200])
+def test_seeds_that_found_something_do_so_no_more(seed: int):
+    assert run_seed(seed).violations == []
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_seed_repeats(seed: int):
+    assert run_seed(seed).digest == run_seed(seed, tells=True).digest
+
+
+def test_a_seed_repeats_whatever_the_hashes_of_strings_are():
+    code = (
+        "from octopis.simulator.soak.run import run_seed\n"
+        "print([run_seed(seed).digest for seed in range(1, 13)])"
+    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"PYTHONHASHSEED": hashes},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for hashes in ("1", "2")
+    }
+    assert len(digests) == 1
+
+
+def test_different_seeds_differ():
+    assert len({run_seed(seed).digest for seed in range(1, 11)}) == 10
+
+
+def test_all_that_can_happen_happens():
+    counts: dict[str, int] = {}
+    for seed in range(1, 31):
+        for name, count in run_seed(seed).counts.items():
+            counts[name] = counts.get(name, 0) + count
+    expected = {f"fault: {kind.value}" for kind in FaultKind} | {
+        "copied on the wire",
+        "dropped by full queues",
+        "lost on the wire",
+        "lost under way",
+        "sent again",
+    }
+    assert expected <= set(counts)
+
+
+def test_seeds_are_of_all_kinds_and_most_are_of_hosts_that_live():
+    kinds = [plan_of(seed).kind for seed in range(1, 101)]
+    assert set(kinds) == set(Kind)
+    assert kinds.count(Kind.LIVING) > 50
+
+
+def test_publishers_and_subscribers_that_live_are_not_killed():
+    for seed in range(1, 101):
+        plan = plan_of(seed)
+        killed = [each for each in plan.faults if each.kind is FaultKind.DEATH]
+        if plan.kind is Kind.LIVING:
+            assert not {each.broker for each in killed} & set(plan.hosts)
