@@ -13,7 +13,7 @@
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from octopis.core.delivery.posts import Ack
 from octopis.core.model import BrokerId
@@ -35,7 +35,7 @@ class OnTheWay:
     def __init__(self, plan: Plan, log: Log) -> None:
         self._plan, self._log = plan, log
         self._has: dict[tuple[BrokerId, int, int], int] = {}
-        self.now = lambda: 0
+        self.now: Callable[[], int] = lambda: 0
 
     def hears(self, node: Node, ack: Ack) -> None:
         """Note what a host is known to have."""

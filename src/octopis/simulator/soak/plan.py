@@ -126,7 +126,7 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def hosts(self) -> list[BrokerId]:
         """Brokers with clients."""
-        clients = [*self.publishers, *self.subscribers]
+        clients: list[PlannedPublisher | PlannedSubscriber] = [*self.publishers, *self.subscribers]
         return sorted({client.host for client in clients}, key=self.scot.brokers.index)
 
 
@@ -206,7 +206,7 @@ def _subscribers(
     random: Random, hosts: list[BrokerId], publishers: list[PlannedPublisher], span_ns: int
 ) -> list[PlannedSubscriber]:
     """Return subscribers: at all hosts where nobody publishes, and at some where somebody does."""
-    found = []
+    found: list[PlannedSubscriber] = []
     publishing = {each.host for each in publishers}
     for host in hosts:
         if host in publishing and random.random() < 0.5:
