@@ -154,12 +154,12 @@ def plan_of(seed: int) -> Plan:
             window=random.choice((4, 8, 16, 64)),
             window_bytes=random.choice((2_000, 8 * 2**20)),
             bytes=random.choice((4_000, 64 * 2**20)),
-            give_up_s=1.5 if kind is Kind.DEATH else 6,
+            give_up_s=2 if kind is Kind.DEATH else 6,
         ),
         congestion_threshold=random.choice((2, 4, 10)),
         silence_ns=random.choice((20, 100, 400)) * MS,
         is_prompt=random.random() < 0.5,
-        links=_links(random, scot),
+        links=_links(random, scot, kind),
         publishers=publishers,
         subscribers=subscribers,
         faults=sorted(faults, key=lambda fault: fault.begin_ns),
@@ -174,8 +174,10 @@ def _overlay(random: Random) -> SCOT:
     return SCOT(AcyclicFactor(regions, edges), ConnectivityFactor.complete(clusters))
 
 
-def _links(random: Random, scot: SCOT) -> dict[tuple[BrokerId, BrokerId], PlannedLink]:
+def _links(random: Random, scot: SCOT, kind: Kind) -> dict[tuple[BrokerId, BrokerId], PlannedLink]:
     loss, doubling = random.choice((0, 0.01, 0.05, 0.2)), random.choice((0, 0.02, 0.1, 0.2))
+    if kind is Kind.DEATH:  # else the living seem dead: they are given up soon in these runs
+        loss = min(loss, 0.05)
     slowest_us = random.choice((50, 500, 2000))
     return {
         (source, target): PlannedLink(
