@@ -274,6 +274,11 @@ class Sender:
         """Whether there is nothing to look at."""
         return all(channel.is_quiet for channel in self._channels.values())
 
+    @property
+    def is_resting(self) -> bool:
+        """Whether there is nothing to look at but hosts that were given up."""
+        return all(channel.is_quiet or channel.is_gone for channel in self._channels.values())
+
     def stood_still(self, now_ns: int) -> None:
         """Know that this broker has not looked for long: targets were not silent, but unheard."""
         for channel in self._channels.values():
