@@ -199,7 +199,7 @@ class Kernel:
         output.messages += 1
         if self._recorder is not None:
             self._recorder.entered(output, now)
-        if output.free_at > now:
+        if output.free_at > now or output.waiting:  # a control comes before a turn of its time
             self._wait(output, copy, now)
             return
         start = output.source.sender_free

@@ -258,6 +258,20 @@ def test_controls_come_before_everything_else_and_in_their_order(diary: Diary):
     assert seen == ["first after 0", "late after 0", "later after 0"]
 
 
+def test_what_a_control_sends_waits_behind_what_has_its_turn_at_that_moment():
+    diary = Diary(exact=True)
+    way = diary.output(B0, A0)
+
+    def send(now: int) -> None:
+        diary.kernel.enqueue(way, message("late", 10), now)
+
+    diary.kernel.control(20, send)  # as a1 has gone
+    told = diary.run(
+        (0, B0, message("first", 10, (A0, message("a1", 10)), (A0, message("a2", 10)))),
+    )
+    assert told[1:] == [("a1", "a,0", 130), ("a2", "a,0", 140), ("late", "a,0", 150)]
+
+
 # Bounds of queues
 
 
