@@ -125,7 +125,10 @@ class TestExample:
                 ("--high-rate-per-minute", "nan"),
                 "high_rate_per_minute must be between 0.001 and 1e9, not nan",
             ),
-            (("--level", "memory"), 'level "memory" needs target routing, and the algorithm is snr'),
+            (
+                ("--level", "memory"),
+                'level "memory" needs target routing, and the algorithm is snr',
+            ),
             (("--level", "disk"), "Invalid value for '--level'"),
             (("--seed", "-1"), "seed must be 0 or more, not -1"),
             (("--seed", "one"), "Invalid value for '--seed'"),
