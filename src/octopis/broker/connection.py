@@ -107,6 +107,12 @@ class Connection(asyncio.Protocol):
         self.is_closing = False
         """Whether nothing more will be taken in."""
 
+        self.is_ended = False
+        """Whether one side has ended it, which is more than a break: nothing goes on after it."""
+
+        self.is_resumable = False
+        """Whether the other side may go on over another connection after a break."""
+
         self._heard_at = self._pinged_at = self._loop.time()
         self._keepalive_s, self._silence_s = limits.keepalive_s, limits.silence_s
         self._is_proved = True
@@ -237,14 +243,7 @@ class Connection(asyncio.Protocol):
 
     def fail(self, failure: OctopisError) -> None:
         """Close the connection because of what the other side did, and say so in the log."""
-        self._warnings.say(
-            self._loop.time(),
-            "bad peers",
-            "closing the connection of %s at %s: %s",
-            self.peer.name,
-            self.address,
-            failure,
-        )
+        self._log_failure(failure)
         if self._greeted:
             self.close(str(failure))
             return
@@ -275,7 +274,12 @@ class Connection(asyncio.Protocol):
         if self._asked_at is not None and now - self._asked_at > self._silence_s:
             unfinished = self._frames.pending
             inside = f", {unfinished:,} bytes into a frame" if unfinished else ""
-            self.fail(ProtocolError(f"nothing came for {now - self._heard_at:.0f} s{inside}"))
+            silence = ProtocolError(f"nothing came for {now - self._heard_at:.0f} s{inside}")
+            if self.is_resumable:  # a line may be cut: without goodbye
+                self._log_failure(silence)
+                self.abort(str(silence))
+            else:
+                self.fail(silence)
         elif now - self._pinged_at >= self._keepalive_s:
             self._pinged_at = now
             self._asked_at = self._asked_at or now
@@ -292,7 +296,18 @@ class Connection(asyncio.Protocol):
         self.write(encode_control(Ping()))
         self._loop.call_later(within_s, lambda: then(self._is_proved and not self.is_closing))
 
+    def _log_failure(self, failure: OctopisError) -> None:
+        self._warnings.say(
+            self._loop.time(),
+            "bad peers",
+            "closing the connection of %s at %s: %s",
+            self.peer.name,
+            self.address,
+            failure,
+        )
+
     def _end(self, reason: str) -> None:
+        self.is_ended = True
         if not self.is_closing:
             self._reason, self.is_closing = reason, True
             self.is_writable = False

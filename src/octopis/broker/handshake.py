@@ -83,17 +83,41 @@ class Reception:
     def _take_client(self, connection: Connection, hello: ClientHello) -> None:
         limits = self._broker.overlay.limits
         session = ClientSession(self._broker, hello, connection)
-        refusal = self._broker.intake.refusal(session)
+        intake = self._broker.intake
+        refusal = intake.refusal(session)
         if refusal is not None:
             connection.fail(refusal)
             return
-        welcome = Welcome(self._broker.id, limits.frame_max, limits.publish_window)
-        connection.write(encode_welcome(welcome))
+        older = self._broker.clients.get(hello.client)  # the same client, as it is not refused
+        resumed = older is not None and older.may_resume(hello)
+        if older is not None and resumed:
+            intake.move(older, session.host)
+            older.resume(hello, connection)
+            session = older
+        self._welcome_client(connection, session, resumed=resumed)
         self.connections.discard(connection)
         connection.memory = self._broker.memory
+        connection.is_resumable = bool(session.token)
         silence_s = limits.client_silence_s
         connection.greeted(session, silence_s / 4, silence_s)
-        self._broker.intake.arrive(session)
+        if resumed:
+            session.pump()
+        else:
+            intake.arrive(session)
+
+    def _welcome_client(
+        self, connection: Connection, session: ClientSession, *, resumed: bool
+    ) -> None:
+        limits = self._broker.overlay.limits
+        welcome = Welcome(
+            self._broker.id,
+            limits.frame_max,
+            limits.publish_window,
+            session.token,
+            resumed,
+            round(1000 * limits.session_s) if session.token else 0,
+        )
+        connection.write(encode_welcome(welcome))
 
     def _take_neighbour(self, connection: Connection, hello: BrokerHello) -> None:
         """Let a neighbour's link be up; where it is already, find out which end is the real one.

@@ -20,12 +20,11 @@ from octopis.broker.effects import Effects
 from octopis.broker.pace import Pace
 from octopis.broker.posting import Posting
 from octopis.broker.recorder import Recorder
-from octopis.broker.session import ClientSession, Share
+from octopis.broker.session import ClientSession
 from octopis.broker.settings import Limits
 from octopis.broker.settling import Inquiries
 from octopis.broker.turns import Turns
-from octopis.core.filters import Filter, parse_filter
-from octopis.core.filters.tree import cost_us, terms_of
+from octopis.core.filters import parse_filter
 from octopis.core.routing import Broker
 from octopis.core.wire.client import Change, SettledRequest, SubscribeRequest, UnsubscribeRequest
 from octopis.core.wire.published import Published, decode_checked
@@ -90,6 +89,9 @@ class Intake:
 
         self._is_scheduled = False
         self.is_open = False
+        self.is_closed = False
+        """Whether the broker stops: clients whose connections break are gone."""
+
         self.published = 0
         self.undelivered = 0
         """Deliveries for clients that left before they had them."""
@@ -101,12 +103,14 @@ class Intake:
 
     def open(self) -> None:
         """Take requests from here on."""
-        self.is_open = True
+        self.is_open, self.is_closed = True, False
         self.wake()
 
     def close(self) -> None:
         """Take no more requests; what is under way goes on."""
-        self.is_open = False
+        self.is_open, self.is_closed = False, True
+        for session in [each for each in self._clients.values() if each.is_kept]:
+            session.end("the broker stops")
 
     @property
     def may_publish(self) -> bool:
@@ -138,7 +142,8 @@ class Intake:
         if older is not None and older.owner != session.owner:
             return ConnectionFailed(f"the name {session.client!r} is another client's here")
         most = self._limits.clients_per_host
-        if older is None and self._hosts[session.host] >= most:
+        is_here = older is not None and older.host == session.host
+        if not is_here and self._hosts[session.host] >= most:
             return ConnectionFailed(f"there are {most:,} clients of {session.host} here already")
         return None
 
@@ -148,25 +153,34 @@ class Intake:
         if older is not None:
             _log.warning("%s: %s has connected anew", self._core.id, session.name)
             older.connection.close("the client has connected anew")
-            older.connection_lost(older.connection, "the client has connected anew")
+            older.end("the client has connected anew")
         self._clients[session.client] = session
         self._hosts[session.host] += 1
         _log.debug("%s: %s is here", self._core.id, session.name)
+
+    def cut_off(self, session: ClientSession) -> None:
+        """Forget what a client wanted to hear over a connection that is gone."""
+        self._changing.pop(session, None)
+        self._inquiries.leave(session)
+
+    def move(self, session: ClientSession, host: str) -> None:
+        """Note that a client is back, over another connection, and perhaps from another address."""
+        _log.debug("%s: %s is back", self._core.id, session.name)
+        self._hosts[host] += 1
+        self._count_out(session.host)
+        session.host = host
 
     def leave(self, session: ClientSession, reason: str) -> None:
         """End the subscriptions of a client that is gone."""
         if self._clients.get(session.client) is not session:
             return
         del self._clients[session.client]
-        self._hosts[session.host] -= 1
-        if not self._hosts[session.host]:
-            del self._hosts[session.host]
+        self._count_out(session.host)
         self._effects.forget(session)
-        self._changing.pop(session, None)
+        self.cut_off(session)
         self._publishing.pop(session, None)
         self._begun.pop(session, None)
         self._turns.leave(session)
-        self._inquiries.leave(session)
         self.undelivered += session.undelivered
         self.dropped += session.dropped
         _log.debug("%s: %s has left: %s", self._core.id, session.name, reason)
@@ -174,6 +188,11 @@ class Intake:
         if left:
             self._leaving.setdefault(session.client, {}).update(dict.fromkeys(left))
             self._pace.add(self)
+
+    def _count_out(self, host: str) -> None:
+        self._hosts[host] -= 1
+        if not self._hosts[host]:
+            del self._hosts[host]
 
     def add(self, session: ClientSession) -> None:
         """Note that a session has requests that wait."""
@@ -282,7 +301,7 @@ class Intake:
             return None
         except ProtocolError as failure:
             session.publications.clear()
-            session.connection.fail(failure)
+            session.fail(failure)
             return None
         publication = self._begun[session] = _Publication(request.request, notifications)
         return publication
@@ -330,7 +349,7 @@ class Intake:
             session.answer(request.request, refusal)
         except ProtocolError as failure:
             session.changes.clear()
-            session.connection.fail(failure)
+            session.fail(failure)
         else:
             session.answer(request.request)
 
@@ -339,7 +358,7 @@ class Intake:
             reason = f"the subscription {request.id!r} has another number already"
             raise InvalidSubscription(reason, request.id)
         filter_ = parse_filter(request.filter, request.dialect)
-        share = self._share(session, request.id, filter_)
+        share = session.shares.share_of(request.id, filter_)
         if session.client in self._leaving:  # it is back, and goes on with this one
             self._leaving[session.client].pop(request.id, None)
             if not self._leaving[session.client]:
@@ -352,26 +371,12 @@ class Intake:
             time.monotonic_ns(),
             owner=session.owner,
         )
+        if request.epoch and not session.numbers:  # it was here, or elsewhere, before
+            session.tell_missed_lately()
         if request.id not in session.numbers:
             self._recorder.subscribed(session.client, request.id)
         session.note(request.id, request.number, share)
         self._effects.carry_out(effects)
-
-    def _share(self, session: ClientSession, subscription: str, filter_: Filter) -> Share:
-        """Return what a filter takes. Raises InvalidSubscription past a client's share."""
-        limits = self._limits
-        share = Share(terms_of(filter_.tree), cost_us(filter_.tree))
-        if subscription in session.shares:
-            return share
-        if len(session.shares) >= limits.subscriptions_per_client:
-            most = f"{limits.subscriptions_per_client:,} subscriptions"
-        elif session.terms + share.terms > limits.terms_per_client:
-            most = f"{limits.terms_per_client:,} terms in all its filters"
-        elif session.cost_us + share.cost_us > 1000 * limits.matching_ms_per_client:
-            most = f"{limits.matching_ms_per_client:g} ms of LIKE patterns on longest texts"
-        else:
-            return share
-        raise InvalidSubscription(f"a client has at most {most} here", subscription)
 
     def _unsubscribe(self, session: ClientSession, request: UnsubscribeRequest) -> None:
         session.forget(request.id)  # also where the subscription has moved away

@@ -2,7 +2,8 @@
 
 Each client has bounds of its own, but there may be many clients. Where their unfinished frames,
 waiting publications and undelivered notifications are too much together, whoever holds the most is
-sent away: never one who holds little.
+sent away: never one who holds little. What is only kept to be sent again after a broken connection
+is let go before anybody is sent away.
 """
 
 import asyncio
@@ -27,6 +28,10 @@ class Reader(Protocol):
         """Read no more for now, or read again."""
 
 
+def _call_soon(action: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_soon(action)
+
+
 class LargeFrames:
     """Lets large frames come in a piece at a time, and only a few of the largest at a time.
 
@@ -35,7 +40,7 @@ class LargeFrames:
     """
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
-        self._call_soon = call_soon or asyncio.get_running_loop().call_soon
+        self._call_soon = call_soon or _call_soon
         self._reading: set[Reader] = set()
         self._waiting: dict[Reader, None] = {}
         self._turns: dict[Reader, None] = {}
@@ -108,20 +113,28 @@ class Memory:
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._held: dict[Holder, int] = {}
+        self._spare: dict[Holder, int] = {}
         self.large_frames = LargeFrames()
         self.bytes = 0
         """How many are held in all."""
 
     def hold(self, holder: Holder, size: int) -> None:
         """Note that `size` bytes are held for `holder` now."""
-        self.bytes += size - self._held.get(holder, 0)
+        self._note(self._held, holder, size)
+
+    def spare(self, holder: Holder, size: int) -> None:
+        """Note that `size` bytes are held for `holder` as long as there is room for them."""
+        self._note(self._spare, holder, size)
+
+    def _note(self, sizes: dict[Holder, int], holder: Holder, size: int) -> None:
+        self.bytes += size - sizes.get(holder, 0)
         if size:
-            self._held[holder] = size
+            sizes[holder] = size
         else:
-            self._held.pop(holder, None)
-        while self.bytes > self._bytes_max and self._held:
-            most = max(self._held, key=self._held.__getitem__)
-            self.bytes -= (size := self._held.pop(most))
+            sizes.pop(holder, None)
+        while self.bytes > self._bytes_max and (held := self._spare or self._held):
+            most = max(held, key=held.__getitem__)
+            self.bytes -= (size := held.pop(most))
             most.send_away(
                 f"it makes the broker hold {size:,} bytes, the most of all, and together these "
                 f"are more than the {self._bytes_max:,} allowed"

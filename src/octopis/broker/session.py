@@ -2,34 +2,33 @@
 
 import asyncio
 import logging
-import secrets
 from collections import deque
 from functools import partial
-from hashlib import blake2b
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from octopis.broker.answers import REQUESTS_MAX, Answers
 from octopis.broker.connection import WRITE_BYTES, Connection
+from octopis.broker.kept import SentDeliveries, new_token, owner_of
 from octopis.broker.queue import OutputQueue
 from octopis.broker.settings import ClientPolicy
-from octopis.core.model import Notification
+from octopis.broker.shares import Share, Shares
+from octopis.core.model import BrokerId, Notification
 from octopis.core.wire.client import (
-    AnswerItem,
     Change,
     Consumed,
     FromClient,
     PublishRequest,
     decode_from_client,
-    encode_answers,
     encode_delivery,
     encode_gap,
     encode_lost,
+    encode_missed,
 )
 from octopis.core.wire.control import (
     Goodbye,
     Ping,
     Pong,
-    Refusal,
     Status,
     StatusRequest,
     encode_control,
@@ -37,17 +36,14 @@ from octopis.core.wire.control import (
 from octopis.core.wire.frames import Frame, FrameKind, encode_items
 from octopis.core.wire.greeting import ClientHello
 from octopis.core.wire.link import Encoded
-from octopis.core.wire.published import PUBLISH_MAX, Published, count_notifications
+from octopis.core.wire.published import Published, check_size
 from octopis.errors import InvalidNotification, OctopisError, ProtocolError
 
 if TYPE_CHECKING:
     from octopis.broker.broker import LiveBroker
 
-REQUESTS_MAX = 10_000
-"""Requests of a client that may wait, and answers that it may leave unread."""
-
-_REPLIES_MAX = 100
-"""The same for status and signs of life."""
+_MISSED_MAX = 64
+"""Words of missed notifications that a client is told again when it is back."""
 
 _SMALL_BYTES = 64 * 1024
 """What is held for a client below this is not worth counting."""
@@ -56,30 +52,13 @@ _OBSERVING = (StatusRequest, Ping, Pong, Goodbye)
 _log = logging.getLogger(__name__)
 
 
-def owner_of(secret: str) -> str:
-    """Return what brokers know a secret by: from it nobody finds the secret.
-
-    Whoever has none gets a new one: nobody can be the same client later.
-    """
-    known_by = secret.encode() or secrets.token_bytes(16)
-    return blake2b(known_by, digest_size=16, person=b"octopis-owner").hexdigest()
-
-
-class Share(NamedTuple):
-    """What a subscription takes of what its client may have."""
-
-    terms: int
-    cost_us: int
-
-
-_NOTHING = Share(0, 0)
-
-
 class ClientSession:
-    """One client, as long as its connection stands. It is the connection's Peer.
+    """One client, as long as its connection stands, and for a while after it breaks.
 
-    At most `window` deliveries are sent that the client has not consumed; the others wait in
-    `queue`. So a client always reads, and answers reach it past any number of deliveries.
+    It is the connection's Peer. At most `window` deliveries are sent that the client has not
+    consumed; the others wait in `queue`. So a client always reads, and answers reach it past any
+    number of deliveries. A client with a secret can go on with the session over another
+    connection, unless one side has ended the first: what the client has not got is sent again.
     """
 
     def __init__(self, broker: "LiveBroker", hello: ClientHello, connection: Connection) -> None:
@@ -89,6 +68,9 @@ class ClientSession:
         self.is_observer = hello.observer
         self.name = f"client {hello.client}"
         self.connection = connection
+        self.token = new_token(hello, broker.overlay.limits)
+        """What names the session; empty where it cannot go on over another connection."""
+
         self.numbers: dict[str, int] = {}
         """The client's own numbers for its subscriptions, by their ids."""
 
@@ -98,10 +80,7 @@ class ClientSession:
         self.delivered = 0
         self.dropped = 0
         self.undelivered = 0
-        self.shares: dict[str, Share] = {}
-        """What its subscriptions take, by their ids."""
-
-        self.terms = self.cost_us = 0
+        self.shares = Shares(broker.overlay.limits)
         self._is_holding = False
         self._broker = broker
         self._intake = broker.intake
@@ -114,18 +93,20 @@ class ClientSession:
         else:
             self.queue = OutputQueue(bounds)
         self._window = hello.window
-        self._sent = hello.backlog
+        self._sent = SentDeliveries(hello, bounds, broker.memory, keeps=bool(self.token))
+        self._again: deque[tuple[int, list[bytes]]] = deque()
+        self._kept_at: float | None = None  # since when there is no connection
         self._consumed = 0
         self._dropped_unsaid = 0
-        self._answers: list[AnswerItem] = []
-        self._replies: list[bytes] = []
+        self._answers = Answers()
+        self._missed: deque[bytes] = deque(maxlen=_MISSED_MAX)  # told, but perhaps not heard
         self._fresh: list[Encoded] = []
         self._loop = asyncio.get_running_loop()
         self._progress_at = self._loop.time()
 
     # What the client says
 
-    def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:  # noqa: ARG002
+    def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:
         """Take in what the client asks for."""
         for frame in frames:
             request = self._decode(frame)
@@ -143,6 +124,7 @@ class ClientSession:
                 self._reply(Status(request.request, self._broker.status()))
             elif isinstance(request, Goodbye):
                 _log.debug("%s says goodbye: %s", self.name, request.reason)
+                connection.is_ended = True
         if self.changes or self.publications:
             self._intake.add(self)
 
@@ -154,29 +136,21 @@ class ClientSession:
 
     def _reply(self, reply: Pong | Status) -> None:
         """Answer at once, or as soon as the client reads again."""
-        self._replies.append(encode_control(reply))
-        if self.connection.is_writable:
-            self._send_replies()
-        elif len(self._replies) > _REPLIES_MAX:
-            raise ProtocolError("the client does not read its answers")
-
-    def _send_replies(self) -> None:
-        self.connection.write(b"".join(self._replies))
-        self._replies = []
+        self._answers.reply(encode_control(reply), self.connection)
 
     def _take_publication(self, request: PublishRequest) -> None:
-        size, count = len(request.notifications), count_notifications(request.notifications)
-        window = self._limits.publish_window
+        size, window = len(request.notifications), self._limits.publish_window
+        if not self._answers.takes(request):
+            self.pump()
+            return
         if self.publications and self.publications_bytes + size > window:
             raise ProtocolError(
                 f"more than {window:,} bytes of publications are under way without answer"
             )
-        if count > PUBLISH_MAX or (count > 1 and size > window):
-            reason = (
-                f"a request publishes at most {PUBLISH_MAX:,} notifications and {window:,} bytes, "
-                f"or a single longer one; not {count:,} of {size:,} bytes"
-            )
-            self.answer(request.request, InvalidNotification(reason))
+        try:
+            check_size(request.notifications, window)
+        except InvalidNotification as refusal:
+            self.answer(request.request, refusal)
             self.pump()
             return
         # A copy: the view would keep all that came with it in memory, for as long as it waits.
@@ -197,18 +171,20 @@ class ClientSession:
             self._broker.memory.hold(self, size if self._is_holding else 0)
 
     def send_away(self, reason: str) -> None:
-        """Close the connection: too much is held for the client."""
+        """Let the client go: too much is held for it."""
         self._is_holding = False
-        self.connection.fail(ProtocolError(reason))
+        self.fail(ProtocolError(reason))
 
     def _take_consumed(self, request: Consumed) -> None:
-        if not self._consumed <= request.deliveries <= self._sent:
+        if not self._consumed <= request.deliveries <= self._sent.count:
             raise ProtocolError(
                 f"{request.deliveries:,} deliveries cannot be consumed: "
-                f"{self._sent:,} were sent, {self._consumed:,} consumed before"
+                f"{self._sent.count:,} were sent, {self._consumed:,} consumed before"
             )
         if request.deliveries > self._consumed:  # saying the same again is no progress
             self._consumed = request.deliveries
+            self._sent.consumed(self._consumed)
+            self._missed.clear()
             self._progress_at = self._loop.time()
             self.pump()
 
@@ -217,7 +193,7 @@ class ClientSession:
     def deliver(self, notification: Notification, subscriptions: list[str]) -> None:
         """Take a notification for the client; `pump` then puts it on its queue and lets it go."""
         assert isinstance(notification, Published), "only what came over the wire is delivered"
-        if self.connection.is_closing:
+        if self.connection.is_ended:
             self.undelivered += 1
             return
         known = self.numbers
@@ -231,33 +207,45 @@ class ClientSession:
 
     def note(self, subscription: str, number: int, share: Share) -> None:
         """Note a subscription: its number, and what it takes."""
-        self.forget(subscription)
-        self.numbers[subscription], self.shares[subscription] = number, share
-        self.terms += share.terms
-        self.cost_us += share.cost_us
+        self.numbers[subscription] = number
+        self.shares.note(subscription, share)
 
     def forget(self, subscription: str) -> int | None:
         """Forget a subscription, and return its number if there is one."""
-        share = self.shares.pop(subscription, _NOTHING)
-        self.terms -= share.terms
-        self.cost_us -= share.cost_us
+        self.shares.forget(subscription)
         return self.numbers.pop(subscription, None)
 
     def lost(self, subscription: str) -> None:
         """Tell the client that a subscription has gone on to another broker."""
         number = self.forget(subscription)
         if number is not None:
+            self._keep_nothing()  # the client goes on elsewhere, and this would not be told again
+            if self.is_kept:
+                self.fail(ProtocolError("its subscriptions have moved on to another broker"))
             reason = f"the subscription {subscription!r} has moved on to another broker"
-            self._replies.append(encode_lost(number, reason))
+            self._answers.tell(encode_lost(number, reason))
+
+    def missed(self, host: BrokerId, count: int | None) -> None:
+        """Tell the client of notifications that will not come."""
+        frame = encode_missed(host, count)
+        self._missed.append(frame)
+        if not self.is_kept:
+            self._answers.tell(frame)
+
+    def tell_missed_lately(self) -> None:
+        """Tell a client that is back what was missed here while it was away."""
+        for host, count in self._broker.missed_lately():
+            self.missed(host, count)
 
     def answer(
         self, request: int, error: OctopisError | None = None, unsent: int = 0, unheard: int = 0
     ) -> None:
         """Answer a request; `pump` then lets it go."""
-        refusal = None if error is None else Refusal.of(error)
-        self._answers.append(AnswerItem(request, refusal, unsent, unheard))
-        if len(self._answers) > REQUESTS_MAX and not self.connection.is_closing:
-            self.connection.fail(ProtocolError("the client does not read its answers"))
+        self._answers.answer(request, error, unsent, unheard)
+        if self.is_kept:
+            self._answers.clear()  # who sends a publication again is answered again
+        elif self._answers.is_unread and not self.connection.is_closing:
+            self.fail(ProtocolError("the client does not read its answers"))
 
     def pump(self) -> None:
         """Let answers and deliveries go to the socket, as far as it and the client allow."""
@@ -265,45 +253,112 @@ class ClientSession:
         if self._fresh:
             queue.put(self._fresh)
             self._fresh = []
-            if queue.has_backpressure and queue.is_over_bound:
-                self._overflow()
-        if self._replies and connection.is_writable:
-            self._send_replies()
-        if self._answers and connection.is_writable:
-            connection.write(encode_answers(self._answers))
-            self._answers = []
+            self._look_at_bounds()
+        self._answers.write(connection)
+        while self._again and connection.is_writable:
+            self._send(*self._again.popleft())
         while queue.messages and connection.is_writable:
-            credit = self._consumed + self._window - self._sent
+            credit = self._consumed + self._window - self._sent.count
             if credit <= 0:
                 break
-            if self._dropped_unsaid:
-                connection.write(encode_gap(self._dropped_unsaid))
-                self._dropped_unsaid = 0
-            batch = queue.take(WRITE_BYTES, credit)
-            self.delivered += len(batch)
-            self._sent += len(batch)
-            if self._queue_log is not None:
-                self._queue_log.left(len(batch))
-            connection.write(encode_items(FrameKind.DELIVER, list(map(itemgetter(1), batch))))
+            self._send_batch(list(map(itemgetter(1), queue.take(WRITE_BYTES, credit))))
         if queue.bytes or self._is_holding:
             self._hold()
 
+    def _send_batch(self, batch: list[bytes]) -> None:
+        """Send deliveries for the first time."""
+        dropped, self._dropped_unsaid = self._dropped_unsaid, 0
+        self.delivered += len(batch)
+        if self._queue_log is not None:
+            self._queue_log.left(len(batch))
+        self._sent.add(batch, self._send(dropped, batch), dropped)
+
+    def _send(self, dropped: int, items: list[bytes]) -> int:
+        """Write deliveries, and before them how many were dropped; return how many bytes."""
+        if dropped:
+            self.connection.write(encode_gap(dropped))
+        frame = encode_items(FrameKind.DELIVER, items)
+        self.connection.write(frame)
+        return len(frame)
+
     def look_after(self, now: float) -> None:
-        """Let publishers not wait for ever for a client that consumes nothing."""
+        """Let publishers not wait for ever for a client that consumes nothing, or is gone."""
+        if self._kept_at is not None:
+            if now - self._kept_at > self._limits.session_s:
+                self.end(f"the client has not come back within {self._limits.session_s:g} s")
+            return
         self.connection.look_after(now)
         stalled_s = now - self._progress_at
         if self._policy is not ClientPolicy.PAUSE or not self.queue.has_backpressure:
             self._progress_at = now
         elif stalled_s > self._limits.stall_s:
             fault = f"the client has consumed nothing for {stalled_s:.0f} s, and publishers wait"
-            self.connection.fail(ProtocolError(fault))
+            self.fail(ProtocolError(fault))
 
     def may_write(self, connection: Connection) -> None:  # noqa: ARG002 - Peer's interface
         """Send what has waited for room in the socket."""
         self.pump()
 
-    def connection_lost(self, connection: Connection, reason: str) -> None:  # noqa: ARG002
-        """The client is gone, and with it what was meant for it."""
+    # How it ends, or goes on
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the client is not connected, and may come back."""
+        return self._kept_at is not None
+
+    def connection_lost(self, connection: Connection, reason: str) -> None:
+        """The client is gone: for good, or it comes back within a while."""
+        if connection is not self.connection:
+            return  # it has gone on over another one
+        if self.token and not connection.is_ended and not self._intake.is_closed:
+            _log.debug("%s is cut off and may come back: %s", self.name, reason)
+            self._kept_at = self._loop.time()
+            self._cut_off()
+            self._look_at_bounds()
+        else:
+            self.end(reason)
+
+    def may_resume(self, hello: ClientHello) -> bool:
+        """Tell whether a client can go on with this session: what it lacks is still here."""
+        return (
+            hello.session == self.token != ""
+            and not self.connection.is_ended
+            and self._consumed <= hello.received
+            and self._sent.reaches(hello.received)
+        )
+
+    def resume(self, hello: ClientHello, connection: Connection) -> None:
+        """Go on over another connection: send what the client has not received."""
+        before, self.connection = self.connection, connection
+        before.abort("the client has connected anew")
+        self._kept_at = None
+        self._cut_off()
+        self._window = hello.window
+        self._again = self._sent.after(hello.received)
+        self._answers.resume({each.request for each in self.publications})
+        for frame in self._missed:
+            self._answers.tell(frame)
+        self._progress_at = self._loop.time()
+
+    def _cut_off(self) -> None:
+        """Forget what was asked over a connection that is gone, but for publications."""
+        self._intake.cut_off(self)
+        self.changes.clear()
+        self._answers.clear()
+
+    def fail(self, failure: OctopisError) -> None:
+        """Send the client away, or forget it where it is not connected."""
+        if not self.is_kept:
+            self.connection.fail(failure)
+        elif not self.connection.is_ended:
+            self.connection.is_ended = True
+            self._warn("kept sessions", f"forgotten: {failure}")
+            self._loop.call_soon(self.end, str(failure))  # not in the middle of a batch
+
+    def end(self, reason: str) -> None:
+        """The client is gone for good, and with it what was meant for it."""
+        self._keep_nothing()
+        self._again.clear()
         self.undelivered += self.queue.clear() + len(self._fresh)
         self._fresh = []
         self._intake.leave(self, reason)
@@ -312,20 +367,30 @@ class ClientSession:
         self.publications_bytes = 0
         self._hold()
 
-    def _overflow(self) -> None:
-        if self._policy is not ClientPolicy.DROP_OLDEST:
-            self.connection.fail(ProtocolError("the client does not keep up with its deliveries"))
+    def _keep_nothing(self) -> None:
+        self.token = ""
+        self._sent.close()
+
+    def _look_at_bounds(self) -> None:
+        """Keep to the bounds of the queue; publishers wait for nobody who is not here."""
+        if not self.queue.has_backpressure:
             return
+        would_wait = self._policy is ClientPolicy.PAUSE and self.is_kept
+        if self._policy is not ClientPolicy.DROP_OLDEST and (
+            would_wait or self.queue.is_over_bound
+        ):
+            self.fail(ProtocolError("the client does not keep up with its deliveries"))
+        elif self.queue.is_over_bound:
+            self._drop()
+
+    def _drop(self) -> None:
         dropped = self.queue.drop_oldest()
         self.dropped += dropped
         self._dropped_unsaid += dropped
         if self._queue_log is not None:
             self._queue_log.dropped(dropped)
-        self._broker.warnings.say(
-            self._loop.time(),
-            "slow clients",
-            "%s: %s is too slow: dropped %d deliveries so far",
-            self._broker.id,
-            self.name,
-            self.dropped,
-        )
+        self._warn("slow clients", f"too slow: dropped {self.dropped} deliveries so far")
+
+    def _warn(self, kind: str, fact: str) -> None:
+        now, here = self._loop.time(), self._broker.id
+        self._broker.warnings.say(now, kind, "%s: %s is %s", here, self.name, fact)

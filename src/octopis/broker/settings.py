@@ -139,6 +139,10 @@ class Limits(Struct, frozen=True):
     stall_s: Annotated[
         _Time, Meta(description="a subscriber that publishers wait for must consume within it")
     ] = 10.0
+    session_s: Annotated[
+        float,
+        Meta(ge=0, lt=1e12, description="a client whose connection breaks can go on within it"),
+    ] = 10.0
     sync_s: Annotated[_Time, Meta(description="a fresh broker waits so long for neighbours")] = 5.0
     drain_s: Annotated[_Time, Meta(description="a stop waits so long for queues to empty")] = 5.0
     notice_renewal_s: Annotated[

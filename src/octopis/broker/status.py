@@ -94,6 +94,7 @@ def _link(broker: "LiveBroker", link: NeighbourLink) -> dict[str, object]:
 def _client(session: ClientSession) -> dict[str, object]:
     return {
         "address": session.connection.address,
+        "connected": not session.is_kept,
         "subscriptions": len(session.numbers),
         "queue_length": len(session.queue),
         "queue_bytes": session.queue.bytes,

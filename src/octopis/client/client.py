@@ -8,20 +8,22 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from octopis.client.address import Backoff, parse_addresses
-from octopis.client.connection import ClientConnection
+from octopis.client.connection import ClientConnection, dial
 from octopis.client.publishing import Publication, Publishing
 from octopis.client.streams import Gap, Notifications, Streams
 from octopis.client.subscribing import Subscribing
+from octopis.client.unanswered import Unanswered
 from octopis.core.model import BrokerId, Value
 from octopis.core.wire.client import (
     SETTLED_MS_MAX,
+    AnswerItem,
     Consumed,
     Delivery,
     SettledRequest,
     encode_request,
 )
 from octopis.core.wire.control import StatusRequest, encode_control
-from octopis.core.wire.greeting import ClientHello
+from octopis.core.wire.greeting import ClientHello, Welcome
 from octopis.errors import (
     ConnectionFailed,
     ConnectionLost,
@@ -49,9 +51,10 @@ _log = logging.getLogger(__name__)
 class Client:
     """A connection to the overlay that mends itself. Made by `octopis.connect`.
 
-    When the connection breaks, the client dials again (the next address, where it has several),
-    subscribes anew, and tells every stream of the gap. What was published but not yet accepted
-    is never sent again by itself: `publish` raises ConnectionLost then.
+    When the connection breaks, the client dials again: first the same address, then the next ones.
+    Where the broker still has its session, it goes on as if nothing had happened. Else it
+    subscribes anew and tells every stream of the gap; and `publish` raises ConnectionLost for what
+    was not accepted yet, or with `resend` sends it again, so that it may arrive twice.
     """
 
     def __init__(  # noqa: PLR0913 - named options of one client
@@ -65,6 +68,7 @@ class Client:
         reconnect_s: float = 60.0,
         secret: str | None = None,
         observer: bool = False,
+        resend: bool = False,
     ) -> None:
         self.id = client_id or f"client-{secrets.token_hex(8)}"
         self._secret = secret or secrets.token_hex(16)
@@ -84,7 +88,11 @@ class Client:
         self._numbers = count(1)
         self._subscribing = Subscribing()
         self._streams = Streams(self._window)
-        self._publishing = Publishing(self.id, self._open_connection)
+        self._session = ""
+        self._session_s = 0.0
+        self._requests = count(1)
+        self._unanswered = Unanswered(self._requests, resend=resend)
+        self._publishing = Publishing(self.id, self._open_connection, self._unanswered)
 
     # Life
 
@@ -101,13 +109,13 @@ class Client:
         All addresses are tried in turn, again and again for `retry_s`: an overlay that is just
         starting is waited for.
         """
-        await self._connect_anywhere()
+        self._session = (await self._connect_anywhere()).session
         self._connected.set()
         self._keeper = asyncio.get_running_loop().create_task(self._keep())
         self._keeper.add_done_callback(self._kept)
 
     async def close(self) -> None:
-        """Say goodbye. Streams end, and what waits for an answer raises ConnectionLost."""
+        """Say goodbye, for good. Streams end; what waits for an answer raises ConnectionLost."""
         self._streams.end(None)
         self._fail(ConnectionLost("the client is closed"))
         if self._keeper is not None:
@@ -214,14 +222,23 @@ class Client:
             raise
 
     async def close_stream(self, stream: Notifications) -> None:
-        """Unsubscribe a stream's filters, as far as there is a connection."""
+        """Unsubscribe a stream's filters."""
         self._streams.remove(stream)
         self.consumed()
-        connection = self._connection
-        if connection is not None and connection.is_open:
-            await self._subscribing.unsubscribe(stream, connection)
+        await self._subscribing.unsubscribe(stream, self._connection)
 
     # What the connection and the streams tell
+
+    def welcomed(self, welcome: Welcome) -> None:
+        """Note that a session begins, or goes on."""
+        self._streams.welcomed(resumed=welcome.resumed)
+        self._session_s = welcome.session_ms / 1000
+        if not welcome.resumed:
+            self._session = ""  # the new one is whole once everything is subscribed
+
+    def answered(self, item: AnswerItem) -> bool:
+        """Take the answer to a publication; False where there was none with that number."""
+        return self._unanswered.answered(item)
 
     def delivered(self, deliveries: list[Delivery]) -> None:
         """Hand deliveries to the streams that they are for."""
@@ -231,7 +248,15 @@ class Client:
     def gap(self, dropped: int) -> None:
         """Tell every stream that deliveries were dropped."""
         reason = f"the broker dropped {dropped:,} for this slow client"
-        self._streams.tell_gap(Gap(reason, dropped))
+        self._streams.gap_before_next(Gap(reason, dropped))
+
+    def missed(self, host: BrokerId, count: int | None) -> None:
+        """Tell every stream that notifications published at a host will not come."""
+        if count is None:
+            reason = f"{host} has started anew, and what it had accepted before may be missing"
+        else:
+            reason = f"{host} could not bring {count:,} notifications to the broker of this client"
+        self._streams.tell_gap(Gap(reason, count, host))
 
     def lost(self, number: int, reason: str) -> None:
         """End the stream of a subscription that is another connection's now."""
@@ -239,8 +264,10 @@ class Client:
 
     def consumed(self) -> None:
         """Tell the broker now and then how much has been consumed, so that it sends more."""
+        if self._connection is None or not self._connection.is_open:
+            return
         count = self._streams.to_report(asyncio.get_running_loop().time())
-        if count is not None and self._connection is not None:
+        if count is not None:
             self._connection.tell(encode_request(Consumed(count)))
 
     # Staying connected
@@ -259,7 +286,7 @@ class Client:
                 return self._connection
             self._connected.clear()  # `_keep` has not noticed yet
 
-    async def _connect_anywhere(self) -> None:
+    async def _connect_anywhere(self) -> Welcome:
         """Make a connection at the first address that has a broker, or raise ConnectionFailed."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._retry_s
@@ -268,12 +295,10 @@ class Client:
             failures = []
             for _ in range(len(self._addresses)):
                 try:
-                    await self._connect()
+                    return await self._connect()
                 except ConnectionFailed as failure:
                     failures.append(failure)
                     self._addresses.append(self._addresses.pop(0))
-                else:
-                    return
             if loop.time() >= deadline:
                 break
             await asyncio.sleep(min(backoff.next(), max(0.0, deadline - loop.time())))
@@ -281,33 +306,19 @@ class Client:
             raise failures[0]
         raise ConnectionFailed("; ".join(map(str, failures))) from failures[-1]
 
-    async def _connect(self) -> None:
+    async def _connect(self) -> Welcome:
         """Make a connection at the first address, or raise ConnectionFailed."""
         address = self._addresses[0]
-        backlog = self._streams.start_connection()
-        hello = ClientHello(self.id, self._window, backlog, self._secret, self._observer)
-        loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout(self._connect_s):
-                _, connection = await loop.create_connection(
-                    lambda: ClientConnection(hello, self), *address
-                )
-                try:
-                    welcome = await connection.welcome
-                except BaseException:
-                    connection.close("there was no welcome")
-                    raise
-        except TimeoutError as failure:
-            reason = f"no broker answers at octopis://{address} within {self._connect_s:g} s"
-            raise ConnectionFailed(reason) from failure
-        except OSError as failure:
-            reason = f"no broker can be reached at octopis://{address}: {failure}"
-            raise ConnectionFailed(reason) from failure
-        except ConnectionFailed as failure:
-            raise ConnectionFailed(f"no welcome from octopis://{address}: {failure}") from failure
+        backlog, received = self._streams.dial()
+        about = (self.id, self._window, backlog, self._secret, self._observer)
+        hello = ClientHello(*about, self._session, received)
+        self._connection = await dial(
+            address, self._connect_s, lambda: ClientConnection(hello, self, self._requests)
+        )
+        welcome = self._connection.welcome.result()
         self._publishing.limits = welcome
         self.broker = welcome.broker
-        self._connection = connection
+        return welcome
 
     async def _keep(self) -> None:
         """Watch the connection, and mend it."""
@@ -318,10 +329,14 @@ class Client:
             while not connection.lost.done():
                 await asyncio.wait([connection.lost], timeout=SILENCE_S / 4)
                 if loop.time() - connection.heard_at > SILENCE_S:
-                    connection.close("the broker gives no sign of life")
+                    connection.abort("the broker gives no sign of life")
             self._connected.clear()
             reason = connection.lost.result()
             _log.warning("%s lost its connection: %s", self.id, reason)
+            if connection.is_ended:  # on purpose: there is nothing to go on with
+                self._session = ""
+                self._addresses.append(self._addresses.pop(0))
+            self._unanswered.cut_off(reason, self._session_s if self._session else 0.0)
             if not await self._reconnect(reason):
                 return
             self._connected.set()
@@ -333,21 +348,16 @@ class Client:
             self._fail(ConnectionFailed(f"the client is broken: {keeper.exception()!r}"))
 
     async def _reconnect(self, reason: str) -> bool:
-        """Dial until it works, and subscribe anew; False where the client has given up."""
+        """Dial until it works, and go on; False where the client has given up."""
         loop = asyncio.get_running_loop()
         backoff = Backoff(most_s=2.0)
         deadline = loop.time() + self._reconnect_s
         while True:
             await asyncio.sleep(backoff.next())
-            self._addresses.append(self._addresses.pop(0))
-            self._subscribing.moved()
             try:
-                await self._connect()
-                assert self._connection is not None
-                self._streams.tell_gap(Gap(f"the connection was lost: {reason}"))
-                for stream in self._streams:
-                    await self._subscribing.resubscribe(stream, self._connection)
+                await self._go_on(await self._connect(), reason)
             except ConnectionFailed as failure:
+                self._addresses.append(self._addresses.pop(0))
                 if loop.time() > deadline:
                     tried = f"gave up after {self._reconnect_s:g} s: {failure}"
                     self._fail(ConnectionFailed(f"the connection was lost: {reason}; {tried}"))
@@ -356,9 +366,26 @@ class Client:
                 _log.warning("%s is connected again, to %s", self.id, self.broker)
                 return True
 
+    async def _go_on(self, welcome: Welcome, reason: str) -> None:
+        """Go on with the session, or begin anew where the broker does not have it."""
+        connection = self._connection
+        assert connection is not None
+        if welcome.resumed:
+            self._unanswered.connected(connection, reason, resumed=True)
+            self.consumed()
+            await self._subscribing.resumed(connection)
+            return
+        self._streams.tell_gap(Gap(f"the connection was lost: {reason}"))
+        self._subscribing.moved()
+        for stream in self._streams:
+            await self._subscribing.resubscribe(stream, connection)
+        self._session = welcome.session
+        self._unanswered.connected(connection, reason, resumed=False)
+
     def _fail(self, failure: OctopisError) -> None:
         """Let everybody know that there will be no connection any more."""
         self._failure = self._failure or failure
+        self._unanswered.fail(str(self._failure))
         self._connected.set()
         self._publishing.wake()
         self._streams.end(self._failure)
@@ -369,7 +396,9 @@ def connect(address: str, **options: Any) -> Client:
 
     `octopis://host:port`; several addresses, separated by commas, are tried in turn. Options
     are those of Client: `client_id`, `window`, `connect_s` (for each try), `retry_s` (how long to
-    wait for an overlay that is starting; not at all by default), `reconnect_s`, and `secret`: a
-    client with the `client_id` and the secret of an earlier one takes over its subscriptions.
+    wait for an overlay that is starting; not at all by default), `reconnect_s`, `secret` (a
+    client with the `client_id` and the secret of an earlier one takes over its subscriptions) and
+    `resend` (publications without an answer are sent again also where the broker has forgotten
+    the session, or is another one: at least once, perhaps twice).
     """
     return Client(address, **options)

@@ -1,14 +1,17 @@
 """The client's end of one connection: requests with their answers, and what is delivered."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol, cast
 
+from octopis.client.address import Address
+from octopis.core.model import BrokerId
 from octopis.core.wire.client import (
     AnswerItem,
     Delivery,
     GapNotice,
     LostNotice,
+    MissedNotice,
     decode_to_client,
 )
 from octopis.core.wire.control import Goodbye, Ping, Pong, Refusal, Status, encode_control
@@ -26,23 +29,35 @@ class Receiver(Protocol):
     def gap(self, dropped: int) -> None:
         """Deliveries were dropped, because this client was too slow."""
 
+    def missed(self, host: BrokerId, count: int | None) -> None:
+        """Notifications published at a host will not come."""
+
     def lost(self, number: int, reason: str) -> None:
         """A subscription is another connection's now."""
 
+    def welcomed(self, welcome: Welcome) -> None:
+        """The broker takes us in; what comes next is of this session."""
+
+    def answered(self, item: AnswerItem) -> bool:
+        """Take the answer to a publication; False where there was none with that number."""
+
 
 class ClientConnection(asyncio.Protocol):
-    """One connection to a broker, until it is lost."""
+    """One connection to a broker, until it is lost. `requests` are the numbers for requests."""
 
-    def __init__(self, hello: ClientHello, receiver: Receiver) -> None:
+    def __init__(self, hello: ClientHello, receiver: Receiver, requests: Iterator[int]) -> None:
         self._hello = hello
+        self._requests = requests
         self._receiver = receiver
         self._loop = asyncio.get_running_loop()
         self._frames = FrameDecoder()
         self._transport: asyncio.Transport | None = None
-        self._pending: dict[int, tuple[asyncio.Future[Any], int]] = {}
-        self._request = 0
+        self._pending: dict[int, asyncio.Future[Any]] = {}
         self._reason = ""
         self._welcomed = False
+        self.is_ended = False
+        """Whether the broker has said goodbye: the session cannot go on elsewhere."""
+
         self.heard_at = self._loop.time()
         self.welcome: asyncio.Future[Welcome] = self._loop.create_future()
         self.lost: asyncio.Future[str] = self._loop.create_future()
@@ -57,6 +72,8 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take in what the broker says."""
+        if self._reason:
+            return  # another connection may have taken its place
         try:
             for frame in self._frames.receive_data(data):
                 self._take(frame)
@@ -70,9 +87,9 @@ class ClientConnection(asyncio.Protocol):
         self._reason = reason
         if not self.welcome.done():
             self.welcome.set_exception(ConnectionFailed(reason))
-        for answer, publications in self._pending.values():
+        for answer in self._pending.values():
             if not answer.done():
-                answer.set_exception(ConnectionLost(reason, publications))
+                answer.set_exception(ConnectionLost(reason))
         self._pending.clear()
         if not self.lost.done():
             self.lost.set_result(reason)
@@ -84,30 +101,36 @@ class ClientConnection(asyncio.Protocol):
         """Whether requests can be made."""
         return self._welcomed and not self._reason
 
-    def ask(self, encode: Callable[[int], bytes], publications: int = 0) -> "asyncio.Future[Any]":
+    def ask(self, encode: Callable[[int], bytes]) -> "asyncio.Future[Any]":
         """Send a request, and return what its answer will be.
 
-        `encode` makes its frame of its number. Where the connection breaks before the answer,
-        ConnectionLost says how many `publications` may or may not have been delivered.
+        `encode` makes its frame of its number. It is ConnectionLost where the connection breaks
+        before.
         """
         if not self.is_open:
             raise ConnectionLost(self._reason or "there is no connection yet")
         assert self._transport is not None
-        self._request += 1
+        request = next(self._requests)
         answer: asyncio.Future[Any] = self._loop.create_future()
-        self._pending[self._request] = (answer, publications)
-        self._transport.write(encode(self._request))
+        self._pending[request] = answer
+        self._transport.write(encode(request))
         return answer
 
     def tell(self, frame: bytes) -> None:
-        """Send a frame that has no answer."""
+        """Send a frame whose answer, if there is one, the receiver knows."""
         if self.is_open and self._transport is not None:
             self._transport.write(frame)
 
     def close(self, reason: str) -> None:
-        """Say goodbye and close the connection."""
+        """Say goodbye, which ends the session, and close the connection."""
         self.tell(encode_control(Goodbye(reason)))
         self._end(reason)
+
+    def abort(self, reason: str) -> None:
+        """Close the connection at once, without goodbye: the session may go on elsewhere."""
+        self._reason = self._reason or reason
+        if self._transport is not None:
+            self._transport.abort()
 
     def _end(self, reason: str) -> None:
         if not self._reason:
@@ -122,15 +145,11 @@ class ClientConnection(asyncio.Protocol):
             return
         said = decode_to_client(frame)
         if isinstance(said, list):
-            if said and isinstance(said[0], Delivery):
-                self._receiver.delivered(said)
-            else:
-                for item in said:
-                    assert isinstance(item, AnswerItem)
-                    error = None if item.refusal is None else item.refusal.as_error()
-                    self._answer(item.request, item, error)
+            self._take_items(said)
         elif isinstance(said, GapNotice):
             self._receiver.gap(said.dropped)
+        elif isinstance(said, MissedNotice):
+            self._receiver.missed(said.host, said.count)
         elif isinstance(said, LostNotice):
             self._receiver.lost(said.number, said.reason)
         elif isinstance(said, Status):
@@ -138,7 +157,17 @@ class ClientConnection(asyncio.Protocol):
         elif isinstance(said, Ping):
             self.tell(encode_control(Pong()))
         elif isinstance(said, Goodbye):
+            self.is_ended = True
             self._end(said.reason)
+
+    def _take_items(self, items: list[AnswerItem] | list[Delivery]) -> None:
+        if items and isinstance(items[0], Delivery):
+            self._receiver.delivered(items)
+            return
+        for item in cast("list[AnswerItem]", items):
+            if not self._receiver.answered(item):
+                error = None if item.refusal is None else item.refusal.as_error()
+                self._answer(item.request, item, error)
 
     def _greet(self, answer: object) -> None:
         if isinstance(answer, Refusal):
@@ -148,19 +177,43 @@ class ClientConnection(asyncio.Protocol):
         elif isinstance(answer, Welcome):
             self._frames.frame_max = answer.frame_max
             self._welcomed = True
+            self._receiver.welcomed(answer)
             if not self.welcome.done():
                 self.welcome.set_result(answer)
         else:
             raise ProtocolError("a broker answers a client with a welcome")
 
     def _answer(self, request: int, value: object, error: OctopisError | None = None) -> None:
-        pending = self._pending.pop(request, None)
-        if pending is None:
+        answer = self._pending.pop(request, None)
+        if answer is None:
             raise ProtocolError(f"request {request} is answered, but was never made")
-        answer = pending[0]
         if answer.done():  # the caller has given up waiting
             return
         if error is None:
             answer.set_result(value)
         else:
             answer.set_exception(error)
+
+
+async def dial(
+    address: Address, connect_s: float, make: Callable[[], ClientConnection]
+) -> ClientConnection:
+    """Return a connection that a broker has welcomed, or raise ConnectionFailed."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(connect_s):
+            _, connection = await loop.create_connection(make, *address)
+            try:
+                await connection.welcome
+            except BaseException:
+                connection.abort("there was no welcome")
+                raise
+    except TimeoutError as failure:
+        reason = f"no broker answers at octopis://{address} within {connect_s:g} s"
+        raise ConnectionFailed(reason) from failure
+    except OSError as failure:
+        reason = f"no broker can be reached at octopis://{address}: {failure}"
+        raise ConnectionFailed(reason) from failure
+    except ConnectionFailed as failure:
+        raise ConnectionFailed(f"no welcome from octopis://{address}: {failure}") from failure
+    return connection

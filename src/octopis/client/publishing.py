@@ -9,8 +9,9 @@ from itertools import count
 from typing import Any
 
 from octopis.client.connection import ClientConnection
+from octopis.client.unanswered import Unanswered
 from octopis.core.model import BrokerId, Notification, Value
-from octopis.core.wire.client import AnswerItem, encode_publish
+from octopis.core.wire.client import AnswerItem
 from octopis.core.wire.greeting import Welcome
 from octopis.core.wire.published import PUBLISH_MAX, encode_published
 from octopis.errors import ConnectionLost, InvalidNotification
@@ -31,11 +32,15 @@ class Publishing:
     """Publishes in the name of one client, over whatever connection there is."""
 
     def __init__(
-        self, publisher: str, open_connection: Callable[[], Awaitable[ClientConnection]]
+        self,
+        publisher: str,
+        open_connection: Callable[[], Awaitable[ClientConnection]],
+        unanswered: Unanswered,
     ) -> None:
         self.limits = Welcome(BrokerId("", 0), 2**24, 2**20)  # until a broker says otherwise
         self._publisher = publisher
         self._open_connection = open_connection
+        self._unanswered = unanswered
         self._sequence = count(1)
         self._under_way = 0
         self._warned_at = -_WARN_S
@@ -128,7 +133,7 @@ class Publishing:
                 break
             self._room.clear()
             await self._room.wait()
-        answer = connection.ask(lambda request: encode_publish(request, chunk), len(chunk))
+        answer = self._unanswered.send(chunk, connection)
         self._under_way += size
 
         def answered(answer: "asyncio.Future[Any]") -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from octopis.core.model import Value
+from octopis.core.model import BrokerId, Value
 from octopis.core.wire.client import Delivery
 from octopis.errors import InvalidSubscription, NotOpen, OctopisError
 
@@ -44,11 +44,13 @@ class Received(msgspec.Struct, frozen=True, gc=False):
 class Gap(msgspec.Struct, frozen=True):
     """Notifications may be missing here. `dropped` is how many, where that is known.
 
-    They were dropped because this client was too slow, or missed while it was not connected.
+    They were dropped because this client was too slow, or missed while it was not connected; or
+    they were published at `host`, which could not bring them here.
     """
 
     reason: str
     dropped: int | None = None
+    host: BrokerId | None = None
 
 
 class StreamHome(Protocol):
@@ -217,7 +219,8 @@ class Streams:
         self._arrived = 0
         self._reported = 0
         self._reported_at = 0.0
-        self._base = 0
+        self._base = self._next_base = 0
+        self._gap: Gap | None = None
 
     def __iter__(self) -> Iterator[Notifications]:
         return iter(list(self._streams))
@@ -237,13 +240,27 @@ class Streams:
             self._by_number.pop(number, None)
         stream.clear()
 
-    def start_connection(self) -> int:
-        """Count anew on a new connection; return how many deliveries wait to be read."""
-        self._base = self._reported = self._oldest()
-        return self._arrived - self._base
+    def dial(self) -> tuple[int, int]:
+        """Return how many deliveries wait to be read, and how many this session has brought.
+
+        The first is where a new session begins to count, the second where an old one goes on.
+        """
+        self._next_base = self._oldest()
+        return self._arrived - self._next_base, self._arrived - self._base
+
+    def welcomed(self, *, resumed: bool) -> None:
+        """Go on counting in the session that there was, or count anew."""
+        if resumed:
+            self._gap = None  # it comes again, before the delivery that it belongs to
+        else:
+            self._tell_gap_before()
+            self._base = self._next_base
+        self._reported, self._reported_at = self._base, 0.0
 
     def deliver(self, deliveries: list[Delivery]) -> None:
         """Hand deliveries to the streams that they are for."""
+        if self._gap is not None:
+            self._tell_gap_before()
         numbered = list(enumerate(deliveries, self._arrived))
         self._arrived += len(deliveries)
         known = self._by_number
@@ -257,6 +274,19 @@ class Streams:
                 found.setdefault(stream, []).append(each)
         for stream, items in found.items():
             stream.push(items)
+
+    def gap_before_next(self, gap: Gap) -> None:
+        """Tell every stream of a gap together with the next delivery.
+
+        Not earlier: where the connection breaks between them, the broker tells both again.
+        """
+        self._tell_gap_before()
+        self._gap = gap
+
+    def _tell_gap_before(self) -> None:
+        if self._gap is not None:
+            self.tell_gap(self._gap)
+            self._gap = None
 
     def tell_gap(self, gap: Gap) -> None:
         """Tell every stream of a gap: what is missing may have been for any."""
@@ -275,7 +305,7 @@ class Streams:
             stream.end(failure)
 
     def to_report(self, now: float) -> int | None:
-        """Return how many deliveries of this connection are consumed, where it is time to say.
+        """Return how many deliveries of this session are consumed, where it is time to say.
 
         It is after many, and after a while: a broker takes who reports nothing for stalled.
         """

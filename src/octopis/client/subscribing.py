@@ -3,6 +3,9 @@
 A client that connects to another broker moves its subscriptions there. Each move has a number, so
 that old news never replaces newer; where the broker knows of a later one (of this client, which has
 forgotten it), the client takes the number after that.
+
+A session that goes on over another connection has the subscriptions that it had. Those that were to
+end meanwhile are ended then.
 """
 
 import asyncio
@@ -25,10 +28,16 @@ class Subscribing:
 
     def __init__(self) -> None:
         self._moves = 0
+        self._ending: dict[str, None] = {}
 
     def moved(self) -> None:
-        """Note that the client goes to another broker, or comes back to the same."""
+        """Note that a session has begun, at another broker or at the same."""
         self._moves += 1
+        self._ending.clear()
+
+    async def resumed(self, connection: ClientConnection) -> None:
+        """End what was to end while there was no connection."""
+        await self._end(list(self._ending), connection)
 
     async def subscribe(self, stream: Notifications, connection: ClientConnection) -> None:
         """Subscribe a stream's filters, or raise why one of them was refused."""
@@ -51,11 +60,19 @@ class Subscribing:
         except OctopisError as failure:
             stream.end(failure)
 
-    async def unsubscribe(self, stream: Notifications, connection: ClientConnection) -> None:
-        """Take a stream's filters back."""
-        answers = [connection.ask(_unsubscribe_frame(name)) for name in stream.names.values()]
-        # Refused is what was never accepted; lost is what ends with the connection anyway.
-        await asyncio.gather(*answers, return_exceptions=True)
+    async def unsubscribe(self, stream: Notifications, connection: ClientConnection | None) -> None:
+        """Take a stream's filters back, now or when the session goes on."""
+        names = list(stream.names.values())
+        self._ending |= dict.fromkeys(names)
+        if connection is not None and connection.is_open:
+            await self._end(names, connection)
+
+    async def _end(self, names: list[str], connection: ClientConnection) -> None:
+        answers = [connection.ask(_unsubscribe_frame(name)) for name in names]
+        found = await asyncio.gather(*answers, return_exceptions=True)
+        for name, answer in zip(names, found, strict=True):
+            if not isinstance(answer, ConnectionLost):  # refused is what was never accepted
+                self._ending.pop(name, None)
 
     async def _ask_for(
         self, names: list[tuple[int, str]], stream: Notifications, connection: ClientConnection

@@ -68,16 +68,48 @@ def test_stream_that_is_removed_holds_nothing_back():
     assert streams.to_report(0.0) == 2
 
 
-def test_new_connection_counts_from_what_was_not_read():
+def test_new_session_counts_from_what_was_not_read():
     streams = Streams(window=4)
     one = stream_of(1)
     streams.add(one)
     streams.deliver(deliveries([1], [1], [1]))
     one._buffer.popleft()
-    assert streams.start_connection() == 2
+    assert streams.dial() == (2, 3)
+    streams.welcomed(resumed=False)
     streams.deliver(deliveries([1]))
+    assert streams.dial() == (3, 3)  # one was read before the session began
     one.clear()
-    assert streams.to_report(0.0) == 3  # two from before, and one of this connection
+    assert streams.to_report(0.0) == 3  # two from before, and one of this session
+
+
+def test_session_that_goes_on_counts_on_and_reports_again_what_may_not_have_arrived():
+    streams = Streams(window=4)
+    one = stream_of(1)
+    streams.add(one)
+    streams.deliver(deliveries([1], [1], [1]))
+    one.clear()
+    assert streams.to_report(5.0) == 3
+    assert streams.dial() == (0, 3)
+    streams.welcomed(resumed=True)
+    assert streams.to_report(5.0) == 3
+    streams.deliver(deliveries([1]))
+    assert streams.dial() == (1, 4)
+
+
+def test_gap_is_told_with_the_delivery_after_it_or_comes_again_with_it():
+    streams = Streams(window=4)
+    one = stream_of(1)
+    streams.add(one)
+    gap, (delivery,) = Gap("too slow", 7), deliveries([1])
+    streams.gap_before_next(gap)
+    assert not one._buffer
+    streams.welcomed(resumed=True)  # the broker says both again
+    streams.gap_before_next(gap)
+    streams.deliver([delivery])
+    assert [item for _, item in one._buffer] == [gap, delivery]
+    streams.gap_before_next(gap)
+    streams.welcomed(resumed=False)  # nobody says it again
+    assert [item for _, item in one._buffer] == [gap, delivery, gap]
 
 
 def test_gap_is_told_to_every_stream():

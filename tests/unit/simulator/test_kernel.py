@@ -258,18 +258,17 @@ def test_controls_come_before_everything_else_and_in_their_order(diary: Diary):
     assert seen == ["first after 0", "late after 0", "later after 0"]
 
 
-def test_what_a_control_sends_waits_behind_what_has_its_turn_at_that_moment():
+def test_what_a_control_sends_waits_behind_a_message_whose_turn_is_at_that_moment():
     diary = Diary(exact=True)
-    way = diary.output(B0, A0)
-
-    def send(now: int) -> None:
-        diary.kernel.enqueue(way, message("late", 10), now)
-
-    diary.kernel.control(20, send)  # as a1 has gone
-    told = diary.run(
-        (0, B0, message("first", 10, (A0, message("a1", 10)), (A0, message("a2", 10)))),
-    )
-    assert told[1:] == [("a1", "a,0", 130), ("a2", "a,0", 140), ("late", "a,0", 150)]
+    output = diary.output(A0, B0)
+    diary.kernel.control(15, lambda now: diary.kernel.enqueue(output, message("z"), now))
+    told = diary.run((0, A0, message("start", 5, *burst("x", "y", target=B0))))  # x is gone at 15
+    assert [name for name, _, _ in told[1:]] == ["x", "y", "z"]
+    assert diary.in_the_queue == [
+        ("x", 10, 10, 0, "left"),
+        ("y", 10, 15, 0, "left"),
+        ("z", 15, 20, 1, "left"),
+    ]
 
 
 # Bounds of queues

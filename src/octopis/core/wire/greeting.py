@@ -18,6 +18,7 @@ HELLO_MAX = 4_096
 
 CLIENT_ID_MAX = 128
 SECRET_MAX = 256
+SESSION_MAX = 64
 
 
 class BrokerHello(msgspec.Struct, frozen=True, tag_field="role", tag="broker"):
@@ -40,6 +41,9 @@ class ClientHello(msgspec.Struct, frozen=True, tag_field="role", tag="client"):
     `backlog` of those it has already, from an earlier connection. Its `secret` is what makes it
     the same client on the next connection, here or at another broker: without it, its name and
     its subscriptions are another's. An `observer` only asks for the status, and is not in it.
+
+    After a broken connection it may wish to go on with the `session` that it had, of which it has
+    `received` so many deliveries (counted as in Consumed).
     """
 
     client: str
@@ -47,6 +51,8 @@ class ClientHello(msgspec.Struct, frozen=True, tag_field="role", tag="client"):
     backlog: int = 0
     secret: str = ""
     observer: bool = False
+    session: str = ""
+    received: int = 0
     magic: str = MAGIC
     version: int = VERSION
 
@@ -58,11 +64,16 @@ class Welcome(msgspec.Struct, frozen=True):
     """The broker that a client has reached, and the limits that it must keep to.
 
     `publish_window` is how many bytes of publications may be without answer, unless it is one.
+    `session` names what begins here, or goes on where it is `resumed`: the broker keeps it for
+    `session_ms` after the connection breaks. It is empty where nothing is kept.
     """
 
     broker: BrokerId
     frame_max: int
     publish_window: int
+    session: str = ""
+    resumed: bool = False
+    session_ms: int = 0
 
 
 class _Opening(msgspec.Struct):
@@ -109,10 +120,12 @@ def decode_hello(frame: Frame) -> Hello:
         and len(hello.secret) <= SECRET_MAX
         and hello.window > 0
         and hello.backlog >= 0
+        and len(hello.session) <= SESSION_MAX
+        and hello.received >= 0
     ):
         raise ProtocolError(
             f"a client needs a printable name of 1 to {CLIENT_ID_MAX} characters and a window; "
-            f"its secret has at most {SECRET_MAX}"
+            f"its secret has at most {SECRET_MAX}, its session at most {SESSION_MAX}"
         )
     return hello
 

@@ -106,6 +106,16 @@ def count_notifications(body: bytes | memoryview) -> int:
     return first & 0x0F if first & 0xF0 == 0x90 else 0  # msgpack's "fixarray"
 
 
+def check_size(body: bytes | memoryview, window: int) -> None:
+    """Raise InvalidNotification where an array is too long for a request to publish."""
+    size, count = len(body), count_notifications(body)
+    if count > PUBLISH_MAX or (count > 1 and size > window):
+        raise InvalidNotification(
+            f"a request publishes at most {PUBLISH_MAX:,} notifications and {window:,} bytes, "
+            f"or a single longer one; not {count:,} of {size:,} bytes"
+        )
+
+
 def decode_checked(
     body: bytes | memoryview, publisher: str, bytes_max: int = FRAME_MAX // 2
 ) -> list[Published]:

@@ -13,7 +13,7 @@
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from octopis.core.delivery.posts import Ack
 from octopis.core.model import BrokerId
@@ -26,7 +26,8 @@ from octopis.simulator.soak.plan import MS, Kind, Plan, PlannedSubscriber
 TOGETHER_MAX = 6
 """A publisher's burst is accepted as a whole."""
 
-_WAIT_SLACK_NS = 3_000 * MS
+_WAIT_SLACK_NS = 6_000 * MS
+"""Copies of acknowledgements come late, too, and then a host seems to live for longer."""
 
 
 class OnTheWay:
@@ -35,7 +36,7 @@ class OnTheWay:
     def __init__(self, plan: Plan, log: Log) -> None:
         self._plan, self._log = plan, log
         self._has: dict[tuple[BrokerId, int, int], int] = {}
-        self.now = lambda: 0
+        self.now: Callable[[], int] = lambda: 0
 
     def hears(self, node: Node, ack: Ack) -> None:
         """Note what a host is known to have."""
@@ -77,9 +78,7 @@ class OnTheWay:
 class Afterwards:
     """Laws that are checked when all is at rest."""
 
-    def __init__(
-        self, plan: Plan, log: Log, nodes: dict[BrokerId, Node], now_ns: int
-    ) -> None:
+    def __init__(self, plan: Plan, log: Log, nodes: dict[BrokerId, Node], now_ns: int) -> None:
         self._plan, self._log, self._nodes, self._now_ns = plan, log, nodes, now_ns
         self._lives = {node.life for node in nodes.values()}
         self._accepted: dict[Name, Accepted] = {each.name: each for each in log.accepted}
@@ -107,7 +106,11 @@ class Afterwards:
         clients = {each.name: each for each in self._plan.subscribers}
         last: dict[tuple[str, str], int] = {}
         for each in self._log.delivered:
-            got, client, (publisher, number) = self._got[each.client], clients[each.client], each.name
+            got, client, (publisher, number) = (
+                self._got[each.client],
+                clients[each.client],
+                each.name,
+            )
             detail = f"{each.client} gets {publisher} {number} at {each.at_ns / 1e9:.6f} s"
             if each.name in got:
                 self._violated("nothing twice", detail)

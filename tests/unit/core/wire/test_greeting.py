@@ -51,11 +51,20 @@ def test_version_is_looked_at_before_anything_that_a_version_may_change():
         (frame_of(encode_hello(ClientHello("new\nline", 1))), "printable name"),
         (frame_of(encode_hello(ClientHello("n" * 129, 1))), "1 to 128 characters"),
         (frame_of(encode_hello(ClientHello("me", 1, backlog=-1))), "a window"),
+        (frame_of(encode_hello(ClientHello("me", 1, session="s" * 65))), "its session at most 64"),
+        (frame_of(encode_hello(ClientHello("me", 1, received=-1))), "a window"),
     ],
 )
 def test_bad_hello_is_a_protocol_error(frame: Frame, reason: str):
     with pytest.raises(ProtocolError, match=reason):
         decode_hello(frame)
+
+
+def test_clients_and_brokers_that_know_nothing_of_sessions_are_understood():
+    old = {"role": "client", "client": "me", "window": 1, "magic": "octopis", "version": 1}
+    assert decode_hello(Frame(FrameKind.HELLO, encode(old))) == ClientHello("me", 1)
+    welcome = {"broker": A, "frame_max": 1_000, "publish_window": 500}
+    assert decode_answer(Frame(FrameKind.WELCOME, encode(welcome))) == Welcome(A, 1_000, 500)
 
 
 def test_welcome_tells_the_limits():

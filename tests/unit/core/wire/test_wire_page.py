@@ -10,7 +10,7 @@ import pytest
 from msgspec import inspect
 from msgspec.structs import fields
 
-from octopis.broker import session, settling
+from octopis.broker import answers, settling
 from octopis.broker.settings import Limits
 from octopis.core.filters.tree import LENGTH_MAX
 from octopis.core.model import BrokerId, notification
@@ -34,6 +34,7 @@ MESSAGES: dict[str, type] = {
     "STATUS": control.Status,
     "GAP": client.GapNotice,
     "SETTLED": client.SettledRequest,
+    "MISSED": client.MissedNotice,
     "LOST": client.LostNotice,
     "answer": client.AnswerItem,
     "delivery": client.Delivery,
@@ -203,17 +204,18 @@ def test_limits_on_the_page_are_those_of_the_code():
             "time in which a client consumes nothing and others wait for it",
             f"{limits.stall_s:g} s",
         ),
+        ("time to come back after a broken connection", f"{limits.session_s:g} s"),
         ("a client's name, of printable characters", f"{greeting.CLIENT_ID_MAX} characters"),
         ("a subscription's name", f"{id_length.max_length} characters"),
         ("a filter", f"{LENGTH_MAX:,} characters"),
         (
             "SUBSCRIBE, UNSUBSCRIBE and SETTLED that wait for an answer",
-            f"{session.REQUESTS_MAX:,}",
+            f"{answers.REQUESTS_MAX:,}",
         ),
         ("of these, SETTLED", f"{settling.REQUESTS_MAX}"),
         ("a secret", f"{greeting.SECRET_MAX} characters"),
-        ("items of ANSWERS that wait to be read", f"{session.REQUESTS_MAX:,}"),
-        ("PONG and STATUS that wait to be read", f"{session._REPLIES_MAX}"),
+        ("items of ANSWERS that wait to be read", f"{answers.REQUESTS_MAX:,}"),
+        ("PONG and STATUS that wait to be read", f"{answers.REPLIES_MAX}"),
         ("attributes of a notification", f"{notification.ATTRIBUTES_MAX}"),
         ("an attribute's name", f"{notification.NAME_LENGTH_MAX} characters"),
         ("a text", f"{notification.TEXT_LENGTH_MAX:,} characters"),
