@@ -80,6 +80,10 @@ class Sender:
         """How many notifications are kept."""
         return len(self._kept)
 
+    def keeps(self, number: int) -> bool:
+        """Tell whether a notification is kept, by its number."""
+        return number in self._kept
+
     @property
     def held(self) -> int:
         """Targets, as bits, for which publishers have to wait."""
