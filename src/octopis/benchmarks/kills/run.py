@@ -148,7 +148,7 @@ async def strike(  # noqa: PLR0913 - named options of a run
 ) -> AsyncIterator[Aftermath]:
     """Run an overlay, and yield the aftermath of each blow in turn; the dead are back by then."""
     async with (
-        mortal_brokers(overlay, algorithm, log, limits) as brokers,
+        mortal_brokers(overlay, algorithm, log, {"limits": limits or {}}) as brokers,
         witnesses_at(brokers.addresses) as witnesses,
     ):
         await witnesses.agree()
