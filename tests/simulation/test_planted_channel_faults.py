@@ -242,7 +242,11 @@ FAULTS = [
     (planted(sender=BeginsAtTheFirst), Kind.LIVING, "nothing lost"),
 ]
 NAMES = [
-    next(cell.cell_contents.__name__ for cell in make.__closure__ if cell.cell_contents not in (Sender, Receiver))
+    next(
+        cell.cell_contents.__name__
+        for cell in make.__closure__
+        if cell.cell_contents not in (Sender, Receiver)
+    )
     for make, _, _ in FAULTS
 ]
 

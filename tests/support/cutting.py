@@ -1,4 +1,4 @@
-"""A way to a broker that is cut after so many bytes, in either direction."""
+"""A way to a broker that is cut after so many bytes, in either direction, or at once."""
 
 import asyncio
 from collections import deque
@@ -8,6 +8,11 @@ from typing import NamedTuple
 
 from octopis.broker.broker import LiveBroker
 from octopis.client.address import Address
+from octopis.client.client import Client, connect
+from octopis.client.streams import Gap, Notifications
+from support.live import client_of, line, overlay, ready, until
+
+(HERE,) = line(1).brokers
 
 
 class Cut(NamedTuple):
@@ -126,3 +131,37 @@ async def cutting_proxy(broker: LiveBroker) -> AsyncIterator[CuttingProxy]:
         yield proxy
     finally:
         proxy.close()
+
+
+async def numbers(notifications: Notifications, count: int) -> list[int]:
+    async with asyncio.timeout(20):
+        return [(await anext(notifications)).attributes["n"] for _ in range(count)]
+
+
+async def cut(proxy: CuttingProxy, broker: LiveBroker, client: Client) -> None:
+    """Cut a client off until the proxy is opened again, and wait until its broker keeps it."""
+    proxy.is_shut = True
+    proxy.cut()
+    await until(lambda: client.id not in broker.clients or broker.clients[client.id].is_kept)
+
+
+async def let_in(proxy: CuttingProxy, client: Client) -> None:
+    """Open the proxy to a client, and wait until it has begun anew."""
+    before, proxy.is_shut = client._session, False
+    await until(lambda: client._session not in ("", before))
+
+
+@asynccontextmanager
+async def cut_off_reader(
+    gaps: list[Gap], window: int = 100, **options: object
+) -> AsyncIterator[tuple[LiveBroker, CuttingProxy, Client, Client, Notifications]]:
+    """Yield a broker, a proxy that is shut, a writer, a reader that is cut off, and its stream."""
+    async with (
+        ready(overlay(line(1), **options)) as live,
+        cutting_proxy(live[HERE]) as proxy,
+        client_of(live[HERE]) as writer,
+        connect(proxy.url, window=window) as reader,
+        reader.subscribe("n >= 0", on_gap=gaps.append) as notifications,
+    ):
+        await cut(proxy, live[HERE], reader)
+        yield live[HERE], proxy, writer, reader, notifications

@@ -46,7 +46,7 @@ def brokers(options: dict[str, Any]) -> None:
     overlay = OverlayConfiguration(
         scot=scot,
         routing=RoutingOptions(Algorithm(options["algorithm"])),
-        delivery=DeliveryOptions(Level(options["level"])),
+        delivery=DeliveryOptions(Level(options.get("level", "memory"))),
         addresses={broker: Address(port=port) for broker, port in ports.items()},
     )
     chosen = [scot.brokers[number] for number in options["brokers"]]

@@ -9,6 +9,7 @@ import logging
 import secrets
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
@@ -41,6 +42,10 @@ from octopis.errors import OperationFailed, ProtocolError
 _TICK_S = 0.5
 _COMPARE_S = 1.0
 """Neighbours compare so often what they have heard of hosts, where that has changed."""
+
+_MISSED_S = 60.0
+_MISSED_MAX = 256
+"""Who comes back within so long is told what was missed here meanwhile, so many at most."""
 
 _SWITCH_S = 0.0005
 _WINDOW_NS_MIN = 1_000_000
@@ -175,6 +180,7 @@ class LiveBroker:
         self.ready = self.start_up.ready
         """Set once the broker takes requests."""
 
+        self._missed: deque[tuple[float, BrokerId, int | None]] = deque(maxlen=_MISSED_MAX)
         self._loop = asyncio.get_running_loop()
         self._reception = Reception(self)
         self._server: asyncio.Server | None = None
@@ -339,5 +345,18 @@ class LiveBroker:
         self.posting.heard(posts)
 
     def _tell_missed(self, missed: Missed) -> None:
+        """Tell all subscribers here, and those who come back soon, what they will never get."""
         host = self.overlay.scot.brokers[missed.place]
-        _log.warning("%s: of %s, %s notifications are missing", self.id, host, missed.count)
+        count = "some" if missed.count is None else f"{missed.count:,}"
+        _log.warning("%s: %s notifications of %s are missing here", self.id, count, host)
+        self._missed.append((self._loop.time(), host, missed.count))
+        for session in self.clients.values():
+            if session.numbers:
+                session.missed(host, missed.count)
+                self.effects.add(session)
+        self.effects.flush()
+
+    def missed_lately(self) -> list[tuple[BrokerId, int | None]]:
+        """Return what subscribers here were told of late, for one who was away meanwhile."""
+        since = self._loop.time() - _MISSED_S
+        return [(host, count) for at, host, count in self._missed if at >= since]

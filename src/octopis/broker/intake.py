@@ -371,6 +371,8 @@ class Intake:
             time.monotonic_ns(),
             owner=session.owner,
         )
+        if request.epoch and not session.numbers:  # it was here, or elsewhere, before
+            session.tell_missed_lately()
         if request.id not in session.numbers:
             self._recorder.subscribed(session.client, request.id)
         session.note(request.id, request.number, share)

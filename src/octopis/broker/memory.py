@@ -28,6 +28,10 @@ class Reader(Protocol):
         """Read no more for now, or read again."""
 
 
+def _call_soon(action: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_soon(action)
+
+
 class LargeFrames:
     """Lets large frames come in a piece at a time, and only a few of the largest at a time.
 
@@ -36,7 +40,7 @@ class LargeFrames:
     """
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
-        self._call_soon = call_soon or asyncio.get_running_loop().call_soon
+        self._call_soon = call_soon or _call_soon
         self._reading: set[Reader] = set()
         self._waiting: dict[Reader, None] = {}
         self._turns: dict[Reader, None] = {}

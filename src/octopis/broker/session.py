@@ -13,7 +13,7 @@ from octopis.broker.kept import SentDeliveries, new_token, owner_of
 from octopis.broker.queue import OutputQueue
 from octopis.broker.settings import ClientPolicy
 from octopis.broker.shares import Share, Shares
-from octopis.core.model import Notification
+from octopis.core.model import BrokerId, Notification
 from octopis.core.wire.client import (
     Change,
     Consumed,
@@ -23,6 +23,7 @@ from octopis.core.wire.client import (
     encode_delivery,
     encode_gap,
     encode_lost,
+    encode_missed,
 )
 from octopis.core.wire.control import (
     Goodbye,
@@ -40,6 +41,9 @@ from octopis.errors import InvalidNotification, OctopisError, ProtocolError
 
 if TYPE_CHECKING:
     from octopis.broker.broker import LiveBroker
+
+_MISSED_MAX = 64
+"""Words of missed notifications that a client is told again when it is back."""
 
 _SMALL_BYTES = 64 * 1024
 """What is held for a client below this is not worth counting."""
@@ -95,6 +99,7 @@ class ClientSession:
         self._consumed = 0
         self._dropped_unsaid = 0
         self._answers = Answers()
+        self._missed: deque[bytes] = deque(maxlen=_MISSED_MAX)  # told, but perhaps not heard
         self._fresh: list[Encoded] = []
         self._loop = asyncio.get_running_loop()
         self._progress_at = self._loop.time()
@@ -179,6 +184,7 @@ class ClientSession:
         if request.deliveries > self._consumed:  # saying the same again is no progress
             self._consumed = request.deliveries
             self._sent.consumed(self._consumed)
+            self._missed.clear()
             self._progress_at = self._loop.time()
             self.pump()
 
@@ -218,6 +224,18 @@ class ClientSession:
                 self.fail(ProtocolError("its subscriptions have moved on to another broker"))
             reason = f"the subscription {subscription!r} has moved on to another broker"
             self._answers.tell(encode_lost(number, reason))
+
+    def missed(self, host: BrokerId, count: int | None) -> None:
+        """Tell the client of notifications that will not come."""
+        frame = encode_missed(host, count)
+        self._missed.append(frame)
+        if not self.is_kept:
+            self._answers.tell(frame)
+
+    def tell_missed_lately(self) -> None:
+        """Tell a client that is back what was missed here while it was away."""
+        for host, count in self._broker.missed_lately():
+            self.missed(host, count)
 
     def answer(
         self, request: int, error: OctopisError | None = None, unsent: int = 0, unheard: int = 0
@@ -318,6 +336,8 @@ class ClientSession:
         self._window = hello.window
         self._again = self._sent.after(hello.received)
         self._answers.resume({each.request for each in self.publications})
+        for frame in self._missed:
+            self._answers.tell(frame)
         self._progress_at = self._loop.time()
 
     def _cut_off(self) -> None:

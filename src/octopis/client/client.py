@@ -250,6 +250,14 @@ class Client:
         reason = f"the broker dropped {dropped:,} for this slow client"
         self._streams.gap_before_next(Gap(reason, dropped))
 
+    def missed(self, host: BrokerId, count: int | None) -> None:
+        """Tell every stream that notifications published at a host will not come."""
+        if count is None:
+            reason = f"{host} has started anew, and what it had accepted before may be missing"
+        else:
+            reason = f"{host} could not bring {count:,} notifications to the broker of this client"
+        self._streams.tell_gap(Gap(reason, count, host))
+
     def lost(self, number: int, reason: str) -> None:
         """End the stream of a subscription that is another connection's now."""
         self._streams.lose(number, reason)

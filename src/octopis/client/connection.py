@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol, cast
 
 from octopis.client.address import Address
+from octopis.core.model import BrokerId
 from octopis.core.wire.client import (
     AnswerItem,
     Delivery,
     GapNotice,
     LostNotice,
+    MissedNotice,
     decode_to_client,
 )
 from octopis.core.wire.control import Goodbye, Ping, Pong, Refusal, Status, encode_control
@@ -26,6 +28,9 @@ class Receiver(Protocol):
 
     def gap(self, dropped: int) -> None:
         """Deliveries were dropped, because this client was too slow."""
+
+    def missed(self, host: BrokerId, count: int | None) -> None:
+        """Notifications published at a host will not come."""
 
     def lost(self, number: int, reason: str) -> None:
         """A subscription is another connection's now."""
@@ -143,6 +148,8 @@ class ClientConnection(asyncio.Protocol):
             self._take_items(said)
         elif isinstance(said, GapNotice):
             self._receiver.gap(said.dropped)
+        elif isinstance(said, MissedNotice):
+            self._receiver.missed(said.host, said.count)
         elif isinstance(said, LostNotice):
             self._receiver.lost(said.number, said.reason)
         elif isinstance(said, Status):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from octopis.core.model import Value
+from octopis.core.model import BrokerId, Value
 from octopis.core.wire.client import Delivery
 from octopis.errors import InvalidSubscription, NotOpen, OctopisError
 
@@ -44,11 +44,13 @@ class Received(msgspec.Struct, frozen=True, gc=False):
 class Gap(msgspec.Struct, frozen=True):
     """Notifications may be missing here. `dropped` is how many, where that is known.
 
-    They were dropped because this client was too slow, or missed while it was not connected.
+    They were dropped because this client was too slow, or missed while it was not connected; or
+    they were published at `host`, which could not bring them here.
     """
 
     reason: str
     dropped: int | None = None
+    host: BrokerId | None = None
 
 
 class StreamHome(Protocol):

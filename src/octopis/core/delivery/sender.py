@@ -346,7 +346,7 @@ class Sender:
         return all(channel.is_quiet for channel in self._channels.values())
 
     def stood_still(self, now_ns: int) -> None:
-        """Know that this broker has not looked for long: it was not its targets that were silent."""
+        """Know that this broker has not looked for long: its targets were not silent."""
         for channel in self._channels.values():
             channel.heard_ns = now_ns
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from octopis.core.model import BrokerId
 from octopis.core.wire.control import (
     Goodbye,
     Ping,
@@ -98,6 +99,13 @@ class GapNotice(msgspec.Struct, frozen=True):
     dropped: int
 
 
+class MissedNotice(msgspec.Struct, frozen=True):
+    """Notifications published at `host` have not come, and will not; `count`, if that is known."""
+
+    host: BrokerId
+    count: int | None = None
+
+
 class LostNotice(msgspec.Struct, frozen=True):
     """The subscription with this number is another connection's now; no more comes of it."""
 
@@ -111,7 +119,15 @@ Change = SubscribeRequest | UnsubscribeRequest | SettledRequest
 
 FromClient = Change | PublishRequest | Consumed | ClientControl
 ToClient = (
-    list[AnswerItem] | list[Delivery] | GapNotice | LostNotice | Ping | Pong | Goodbye | Status
+    list[AnswerItem]
+    | list[Delivery]
+    | GapNotice
+    | MissedNotice
+    | LostNotice
+    | Ping
+    | Pong
+    | Goodbye
+    | Status
 )
 
 _subscribe = BodyDecoder[SubscribeRequest](SubscribeRequest, "a subscribe request")
@@ -121,6 +137,7 @@ _consumed = BodyDecoder[Consumed](Consumed, "a count of deliveries")
 _answers = BodyDecoder[list[AnswerItem]](list[AnswerItem], "an answer")
 _deliveries = BodyDecoder[list[Delivery]](list[Delivery], "a batch of deliveries")
 _gap = BodyDecoder[GapNotice](GapNotice, "a gap notice")
+_missed = BodyDecoder[MissedNotice](MissedNotice, "a notice of missed notifications")
 _lost = BodyDecoder[LostNotice](LostNotice, "a notice of a lost subscription")
 
 
@@ -158,6 +175,11 @@ def encode_gap(dropped: int) -> bytes:
     return encode_frame(FrameKind.GAP, encode(GapNotice(dropped)))
 
 
+def encode_missed(host: BrokerId, count: int | None) -> bytes:
+    """Return the frame that tells of missed notifications."""
+    return encode_frame(FrameKind.MISSED, encode(MissedNotice(host, count)))
+
+
 def encode_lost(number: int, reason: str) -> bytes:
     """Return the frame that tells of a lost subscription."""
     return encode_frame(FrameKind.LOST, encode(LostNotice(number, reason)))
@@ -193,6 +215,8 @@ def decode_to_client(frame: Frame) -> ToClient:
         return _answers.decode(body)
     if kind == FrameKind.GAP:
         return _gap.decode(body)
+    if kind == FrameKind.MISSED:
+        return _missed.decode(body)
     if kind == FrameKind.LOST:
         return _lost.decode(body)
     control = decode_control(frame)

@@ -58,6 +58,7 @@ class FrameKind(IntEnum):
     GAP = 38
     SETTLED = 39
     LOST = 40
+    MISSED = 41
 
     STATUS_REQUEST = 48
     STATUS = 49

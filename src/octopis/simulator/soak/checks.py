@@ -77,9 +77,7 @@ class OnTheWay:
 class Afterwards:
     """Laws that are checked when all is at rest."""
 
-    def __init__(
-        self, plan: Plan, log: Log, nodes: dict[BrokerId, Node], now_ns: int
-    ) -> None:
+    def __init__(self, plan: Plan, log: Log, nodes: dict[BrokerId, Node], now_ns: int) -> None:
         self._plan, self._log, self._nodes, self._now_ns = plan, log, nodes, now_ns
         self._lives = {node.life for node in nodes.values()}
         self._accepted: dict[Name, Accepted] = {each.name: each for each in log.accepted}
@@ -107,7 +105,11 @@ class Afterwards:
         clients = {each.name: each for each in self._plan.subscribers}
         last: dict[tuple[str, str], int] = {}
         for each in self._log.delivered:
-            got, client, (publisher, number) = self._got[each.client], clients[each.client], each.name
+            got, client, (publisher, number) = (
+                self._got[each.client],
+                clients[each.client],
+                each.name,
+            )
             detail = f"{each.client} gets {publisher} {number} at {each.at_ns / 1e9:.6f} s"
             if each.name in got:
                 self._violated("nothing twice", detail)

@@ -29,9 +29,7 @@ class World:
         self.publishers = [
             Publisher(each, plan.scot, self.agenda, log, self.nodes) for each in plan.publishers
         ]
-        self.subscribers = [
-            Subscriber(each, self.agenda, self.nodes) for each in plan.subscribers
-        ]
+        self.subscribers = [Subscriber(each, self.agenda, self.nodes) for each in plan.subscribers]
         for fault in plan.faults:
             self.agenda.at(fault.begin_ns, self._begin, fault)
         self.agenda.at(plan.end_ns, self._calm)

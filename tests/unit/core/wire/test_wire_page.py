@@ -34,6 +34,7 @@ MESSAGES: dict[str, type] = {
     "STATUS": control.Status,
     "GAP": client.GapNotice,
     "SETTLED": client.SettledRequest,
+    "MISSED": client.MissedNotice,
     "LOST": client.LostNotice,
     "answer": client.AnswerItem,
     "delivery": client.Delivery,
