@@ -4,9 +4,9 @@
 on standard input say; to each it answers with a line of JSON: how much every client has got, or was
 accepted, so far. It ends when the input does.
 
-    look     nothing but the answer
-    go       publishers begin
-    stop     publishers stop, and all that was accepted is in their logs
+    look           nothing but the answer
+    go NAME ...    publishers of these names begin, or all of them
+    stop           all stop, and all that was accepted is in their logs
 """
 
 import asyncio
@@ -103,11 +103,13 @@ class _Work:
             if subscriber.reads:
                 self._reading.append(asyncio.create_task(self._read(subscriber.name, stream)))
 
-    async def obey(self, order: str) -> None:
+    async def obey(self, order: str, *names: str) -> None:
         """Do what a line says."""
         if order == "go":
-            self._publishing = [
-                asyncio.create_task(self._publish(each)) for each in self._clients.publishers
+            self._publishing += [
+                asyncio.create_task(self._publish(each))
+                for each in self._clients.publishers
+                if each.name in names or not names
             ]
         elif order == "stop":
             self._stop.set()
@@ -176,7 +178,7 @@ async def _main(clients: Clients) -> None:
         try:
             _answer(work)
             while line := await lines.readline():
-                await work.obey(line.decode().strip())
+                await work.obey(*line.decode().split())
                 _answer(work)
         finally:
             await work.end()

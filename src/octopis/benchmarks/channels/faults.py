@@ -91,9 +91,9 @@ class FaultsFound(msgspec.Struct):
     memory_late: Memory
 
     @property
-    def holds(self) -> bool:
-        """Whether the law is kept."""
-        return self.verdict.holds
+    def breaches(self) -> list[str]:
+        """What should not have been."""
+        return self.verdict.breaches
 
 
 def hosts_in(scot: SCOT) -> list[BrokerId]:

@@ -71,9 +71,15 @@ class Verdict(msgspec.Struct):
     """What clients were told that they should not have been."""
 
     @property
-    def holds(self) -> bool:
-        """Whether nothing was lost, twice, out of order or unasked."""
-        return not (self.lost or self.twice or self.out_of_order or self.unasked or self.notes)
+    def breaches(self) -> list[str]:
+        """What is against the law; nothing where it was kept."""
+        counts = {
+            "lost": self.lost,
+            "twice": self.twice,
+            "out of order": self.out_of_order,
+            "unasked": self.unasked,
+        }
+        return [f"{count:,} {what}" for what, count in counts.items() if count] + self.notes
 
 
 def read_accepted(path: Path) -> Accepted:
