@@ -27,7 +27,7 @@ PUBLISHERS_AT = (0, 3)
 _EACH = 2
 _DEAD_S = 1.0
 _AFTER_S = 0.7
-_BACK_S = 20.0
+_BACK_S = 60.0
 _WARM_UP_S = 2.0
 _NOTICED_S = 6.0
 """So long a broker stands still until all neighbours have noticed."""
@@ -146,6 +146,7 @@ async def run(plan: Plan, folder: Path, tell: Callable[[str], None]) -> FaultsFo
         done = await _hurt(found, faults, start + plan.seconds, tell)
         end = time.monotonic()
         await found.finish()
+        finished = time.monotonic()
         tell(f"{end - start:.0f} s of faults are over; all has come that comes")
         figures = await found.figures()
     verdict = found.verdict()
@@ -154,7 +155,7 @@ async def run(plan: Plan, folder: Path, tell: Callable[[str], None]) -> FaultsFo
         verdict=verdict,
         seconds=end - start,
         rate=verdict.accepted / (end - start),
-        silences=_silences(found, done),
+        silences=_silences(found, done, finished),
         figures=figures,
         memory_early=found.memory(start, middle),
         memory_late=found.memory(middle, end),
@@ -170,16 +171,15 @@ def _wants(at: int, names: tuple[str, ...]) -> tuple[Wants, ...]:
 
 async def _hurt(
     found: Stage, faults: Sequence[Fault], until: float, tell: Callable[[str], None]
-) -> list[tuple[Fault, float, float]]:
-    """Do every fault in turn, again until the time is over; return when each was."""
-    done: list[tuple[Fault, float, float]] = []
+) -> list[tuple[Fault, float]]:
+    """Do every fault in turn, again until the time is over; return when each began."""
+    done: list[tuple[Fault, float]] = []
     for number, fault in enumerate(cycle(faults)):
         if number >= len(faults) and time.monotonic() + fault.seconds >= until:
             break
-        begun = time.monotonic()
+        done.append((fault, time.monotonic()))
         await _hurt_once(found, fault)
         await asyncio.sleep(_AFTER_S)
-        done.append((fault, begun, time.monotonic()))
         got = sum((await found.reading.tell("look")).values())
         accepted = sum((await found.publishing.tell("look")).values())
         tell(f"{fault}; {accepted:,} accepted, {got:,} deliveries so far")
@@ -203,14 +203,15 @@ async def _hurt_once(found: Stage, fault: Fault) -> None:
     await found.is_back(broker, _BACK_S)
 
 
-def _silences(found: Stage, done: Sequence[tuple[Fault, float, float]]) -> list[Silence]:
+def _silences(found: Stage, done: Sequence[tuple[Fault, float]], finished: float) -> list[Silence]:
     got = list(found.got().values())
+    ends = [start for _, start in done[1:]] + [finished]
+    longest: dict[str, list[list[float]]] = {}
+    for (fault, start), end in zip(done, ends, strict=True):
+        longest.setdefault(fault.what, []).append(longest_silences(got, start, end))
     sums = []
-    for what in dict.fromkeys(fault.what for fault, _, _ in done):
-        these = [(start, end) for fault, start, end in done if fault.what == what]
-        longest = [s for start, end in these for s in longest_silences(got, start, end)]
-        p50_s, p99_s = np.percentile(longest, (50, 99)) if longest else (0.0, 0.0)
-        sums.append(
-            Silence(what, len(these), float(p50_s), float(p99_s), max(longest, default=0.0))
-        )
+    for what, each in longest.items():
+        of_all = [seconds for one in each for seconds in one]
+        p50_s, p99_s = np.percentile(of_all, (50, 99))
+        sums.append(Silence(what, len(each), float(p50_s), float(p99_s), max(of_all)))
     return sums

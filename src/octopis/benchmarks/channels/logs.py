@@ -142,14 +142,14 @@ def _compare(verdict: Verdict, expected: list[int], came: list[int]) -> None:
 def longest_silences(got: Iterable[Got], start: float, end: float) -> list[float]:
     """Return how long each subscriber at most heard nothing of each publisher between two times.
 
-    A silence counts for the time in which it begins, however much longer it lasts.
+    A silence counts, as a whole, for the time in which it ends.
     """
     found = []
     for each in got:
         for times in each.times.values():
             moments = np.array(times)
             first, last = np.searchsorted(moments, (start, end))
-            steps = np.diff(moments[max(0, first - 1) : last + 1])
+            steps = np.diff(moments[max(0, first - 1) : last])
             found.append(float(steps.max()) if len(steps) else 0.0)
     return found
 

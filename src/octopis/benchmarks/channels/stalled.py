@@ -28,9 +28,6 @@ FOR_ALL, FOR_OTHERS = "for-all", "for-others"
 STALLED = "stalled"
 _WARM_UP_S = 2.0
 _WINDOW = 100
-_QUEUE = 500
-"""So much waits for a subscriber before its policy acts: little, so that it soon does."""
-
 _STALL_S = 600.0
 """Nobody is sent away meanwhile: that would help the others."""
 
@@ -44,6 +41,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 15.0
     rate: float = 400.0
     """What is published in a second, in all."""
+
+    queue: int = 500
+    """So much waits for a subscriber before its policy acts: little, so that it soon does."""
 
 
 class StalledFound(msgspec.Struct):
@@ -91,8 +91,8 @@ async def run(plan: Plan, folder: Path, tell: Callable[[str], None]) -> StalledF
     is_pause = plan.policy is ClientPolicy.PAUSE
     queues = {
         "policy": plan.policy.value,
-        "high_water": _QUEUE,
-        "capacity": 100 * _QUEUE if is_pause else _QUEUE,
+        "high_water": plan.queue,
+        "capacity": 100 * plan.queue if is_pause else plan.queue,
     }
     settings = {"client_queues": queues, "limits": {"stall_s": _STALL_S}}
     async with stage(plan.overlay, folder, publishers, others, settings) as found:
@@ -104,7 +104,7 @@ async def run(plan: Plan, folder: Path, tell: Callable[[str], None]) -> StalledF
         async with found.clients(subscribers=[stalled]):
             await found.settled()
             # From when its queue is full on, who has to wait does.
-            await asyncio.sleep((_WINDOW + _QUEUE) / (plan.rate / 2) + 1.0)
+            await asyncio.sleep((_WINDOW + plan.queue) / (plan.rate / 2) + 1.0)
             tell(
                 f"{plan.policy.value}: one of {OTHERS + 1} has read nothing, and its queue is full"
             )
