@@ -3,7 +3,7 @@
 So the laws can fail, and each step of the rule and of spreading is needed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ from octopis.core.model import BrokerId
 from octopis.core.routing import Broker, LinkStatus, Reason, algorithms
 from octopis.core.routing.messages import HostTable
 from octopis.core.routing.spreading import Repair, Spreading
-from octopis.core.routing.tnr import Crossroads, TargetPlan, is_open, onward, plan
+from octopis.core.routing.tnr import Crossroads, Parts, TargetPlan, is_open, onward, plan
 from support import target_laws as laws
 from support import target_trials as trials
 from support.target_ways import Rule
@@ -69,22 +69,29 @@ def sends_a_bit_twice(here: Crossroads, targets: int, tried: int, now_ns: int) -
 class MixedEarly(Crossroads):
     """Crosses early wherever nobody of a branch is in the own cluster."""
 
-    def split(self, targets: int, tried: int) -> dict[LinkStatus, int]:
-        parts = super().split(targets, tried)
+    def split(
+        self, targets: int, tried: int, closed: Container[LinkStatus] = frozenset()
+    ) -> tuple[Parts, Parts]:
+        parts, stuck = super().split(targets, tried, closed)
         for mask, acol in self.branches:
             part = parts.get(acol, 0) & mask
             if part and not part & self._own_cluster and not tried:
                 del parts[acol]
                 icol = self.icols[((part & -part).bit_length() - 1) % self.width]
                 parts[icol] = parts.get(icol, 0) | part
-        return parts
+        return parts, stuck
 
 
 class EarlyAlthoughTried(Crossroads):
     """Crosses early also where it was sent around."""
 
-    def split(self, targets: int, tried: int) -> dict[LinkStatus, int]:  # noqa: ARG002 - the fault
-        return super().split(targets, 0)
+    def split(
+        self,
+        targets: int,
+        tried: int,  # noqa: ARG002 - the fault
+        closed: Container[LinkStatus] = frozenset(),
+    ) -> tuple[Parts, Parts]:
+        return super().split(targets, 0, closed)
 
 
 def as_seen_by(kind: type[Crossroads]) -> Rule:
@@ -122,7 +129,7 @@ def waits_for_what_is_down(
     tried: int,
     now_ns: int,  # noqa: ARG001 - a rule is asked with it
 ) -> TargetPlan:
-    copies = [onward(here, *each, tried) for each in here.split(targets, tried).items()]
+    copies = [onward(here, *each, tried) for each in here.split(targets, tried)[0].items()]
     return TargetPlan(
         [each if is_open(each.link) else each._replace(reason=Reason.WAITS) for each in copies], 0
     )
@@ -202,7 +209,7 @@ class SpreadsAsIfAllWereUp(Spreading):
     """Does not go around what is dead."""
 
     def pass_on(self, change: Any, now_ns: int) -> None:
-        for way, part in self._here.split(change.targets & self._here.others, 0).items():
+        for way, part in self._here.split(change.targets & self._here.others, 0)[0].items():
             if way.is_up:
                 copy = msgspec.structs.replace(change, targets=part)
                 self._outbox.send(way.link, copy, Reason.SUBSCRIPTION, now_ns)

@@ -8,10 +8,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from octopis.core.routing import Algorithm
+from octopis.core.topology import SCOT, ConnectivityFactor
 from octopis.errors import OperationFailed
 from octopis.scenario.document import CutLink, Policy, QueueOptions, SlowLink
 from octopis.simulator.run import run
 from octopis.trace import Level, read_summary
+from support.overlays import CHAIN
 from support.simulations import (
     MS,
     Publishes,
@@ -169,6 +171,34 @@ def test_what_waits_for_a_link_that_breaks_is_routed_anew():
         missed = {n for _, n, _ in set(wanted_of(setup)) - set(made_deliveries(trace))}
         assert summary.deliveries_lost <= 2
         assert not missed & unsent
+
+
+def test_what_is_routed_anew_waits_behind_a_copy_whose_turn_is_at_that_moment():
+    # The sender of b,0 takes 1,000,005 ns: 0 goes to b,1 after 10 us, and 1 to c,0 when that has
+    # gone; 2 waits for c,0 and 3 for b,1. At the turn of 3, the way of 2 is cut: it follows 3.
+    turn_ns = 10_000 + 1_000_005
+    setup = Setup(
+        scot=SCOT(CHAIN.acyclic, ConnectivityFactor.complete(2)),
+        algorithm=Algorithm.TNR,
+        subscribers=(Subscribes("c,0", "x = 1"), Subscribes("b,1", "x = 2")),
+        publications=tuple(Publishes("b,0", 0, x) for x in (2, 1, 1, 2)),
+        costs=plain(send_overhead_us=1000, target_routing_us=10),
+        congestion_threshold=1e9,
+        faults=(CutLink("b,0", "c,0", turn_ns / MS, 50),),
+    )
+    with ran(setup) as (summary, trace):  # the law on link status holds
+        crossed = [
+            (row["sequence"], *(row[at] - summary.begin_ns for at in ("enqueued_ns", "left_ns")))
+            for row in rows(trace, "ims")
+            if row["publisher"] and (row["source"], row["target"]) == ("b,0", "b,1")
+        ]
+        assert crossed == [
+            (0, 10_000, 10_000),
+            (3, 40_000, turn_ns + 1_000_005),  # after 1
+            (2, turn_ns, turn_ns + 2_000_010),
+        ]
+        missed = set(wanted_of(setup)) - set(made_deliveries(trace))
+        assert missed == {("b,0", 1, "s0")}  # it was on the wire
 
 
 def wanted_of(setup: Setup) -> list[tuple[str, int, str]]:

@@ -243,6 +243,7 @@ def _spread(panel: Axes, algorithm: Algorithm, points: list[tuple[int, float]]) 
         markerfacecolor="none" if stroke.is_open else look.colour,
         markersize=stroke.marker_size,
         markeredgewidth=1.4,
+        clip_on=False,  # a marker near 0 is whole, too
     )
     if any(len(found) > 1 for found in values):
         low, high = [min(found) for found in values], [max(found) for found in values]
@@ -281,5 +282,7 @@ def _delay_s(run: Measure) -> float:
 
 def _with_legend(figure: Figure, panel: Axes) -> Figure:
     handles, labels = panel.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+    ours = LOOKS[Algorithm.TNR].label
+    named = [f"{label} (ours)" if label == ours else label for label in labels]
+    figure.legend(handles, named, loc="outside upper center", ncols=len(labels))
     return figure

@@ -28,8 +28,11 @@ _WHY = {
         "of its own clients."
     ),
     DELAY: (
-        "TNR saves matching on the way, and pays for the targets that a copy carries, in the step "
-        "and in bytes."
+        "TNR does not match on the way, and its paths are as short as the graph allows. But it "
+        "crosses late: the brokers of the publisher's cluster send to all others of their regions, "
+        "one copy after another. The more brokers are targets, the longer a copy waits there, and "
+        "the longer do notifications that are published in one cluster within a few ms wait for "
+        "each other."
     ),
     IMS: (
         "Which targets share a copy depends on where they are, and what goes around takes copies "

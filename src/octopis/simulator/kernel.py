@@ -199,7 +199,9 @@ class Kernel:
         output.messages += 1
         if self._recorder is not None:
             self._recorder.entered(output, now)
-        if output.free_at > now:
+        # At the very moment of its turn a message may wait still: controls come before turns, and
+        # what a broker sends on account of one must not overtake it.
+        if output.free_at > now or output.waiting:
             self._wait(output, copy, now)
             return
         start = output.source.sender_free

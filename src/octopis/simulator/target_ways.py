@@ -62,9 +62,11 @@ class TargetWays:
 
     def _learn(self, station: Station, targets: int) -> Fan:
         here, known = self._crossroads[station.index], self._known[station.index]
+        parts, _ = here.split(targets, 0)
         if len(known) >= _KNOWN_MAX:
             known.clear()
-        found = known[targets] = self._fan(tnr.copies(here, here.split(targets, 0), 0))
+        copies = [tnr.onward(here, link, part, 0) for link, part in parts.items()]
+        found = known[targets] = self._fan(copies)
         return found
 
     def _fan(self, copies: Iterable[tuple[LinkStatus, int, int, Reason]], lost: int = 0) -> Fan:

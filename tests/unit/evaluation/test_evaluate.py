@@ -126,9 +126,10 @@ def test_seed_is_added_to_a_finished_evaluation_on_another_overlay(
         files = [path for part in parts for path in part.rglob("*") if path.is_file()]
         return {path: path.stat().st_mtime_ns for path in files if path.name != "sweep.json"}
 
-    with tiny_sizes():
+    # A context of its own ends before that of the sizes: undone after it, tiny bases would stay.
+    with tiny_sizes(), pytest.MonkeyPatch.context() as patch:
         both_bases = sensitivity.bases
-        monkeypatch.setattr(sensitivity, "bases", lambda *asked: both_bases(*asked)[:1])
+        patch.setattr(sensitivity, "bases", lambda *asked: both_bases(*asked)[:1])
         evaluation_in(tmp_path, topology=topology).run(spark)
         first = results()
         found = evaluation_in(tmp_path, topology=topology, seeds=2)

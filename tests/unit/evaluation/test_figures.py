@@ -67,12 +67,19 @@ def test_axes_say_what_they_show_and_in_which_unit(usual: dict[str, Figure], nam
 def test_every_algorithm_that_ran_is_in_the_legend(
     usual: dict[str, Figure], name: str, tmp_path: Path
 ):
-    labels = ["SNR", "DNR", "TNR"] if name == "several-hrps" else ["BID", "SNR", "DNR", "TNR"]
+    ours = "TNR (ours)"
+    labels = ["SNR", "DNR", ours] if name == "several-hrps" else ["BID", "SNR", "DNR", ours]
     (legend,) = usual[name].legends
     assert [text.get_text() for text in legend.get_texts()] == labels
     write_figure(usual[name], [tmp_path / "a.svg"])
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert all(f"<!-- {label} -->" in text for label in labels)
+
+
+def test_markers_at_the_edge_of_a_panel_are_whole():
+    at_zero = figures(lambda _point, _algorithm: {"subscription_ims": 0})["figure-9"].axes[0]
+    assert at_zero.get_ylim()[0] == 0
+    assert not any(each.get_clip_on() for each in at_zero.lines)
 
 
 def test_captions_name_the_figure():

@@ -123,6 +123,7 @@ def test_reason_gives_the_figure_of_every_point_in_the_unit_that_it_names():
         "Mean delay, in ms, of TNR, SNR, BID: 20 publishers: 3.00, 2.00, 1.50; 60 publishers: "
         "3.00, 2.00, 1.50; 100 publishers: 6.00, 4.00, 3.00."
     ) in said["notification delay, more publishers"]
+    assert "it crosses late" in said["notification delay, more publishers"]
     assert said["matching delay, more publishers"].endswith("100 publishers: 0.400, 0.400.")
     assert (
         "IMs, of TNR, DNR: 60,000 a minute: 60,000,000, 60,000,000; 80,000 a minute"

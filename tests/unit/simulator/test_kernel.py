@@ -258,6 +258,19 @@ def test_controls_come_before_everything_else_and_in_their_order(diary: Diary):
     assert seen == ["first after 0", "late after 0", "later after 0"]
 
 
+def test_what_a_control_sends_waits_behind_a_message_whose_turn_is_at_that_moment():
+    diary = Diary(exact=True)
+    output = diary.output(A0, B0)
+    diary.kernel.control(15, lambda now: diary.kernel.enqueue(output, message("z"), now))
+    told = diary.run((0, A0, message("start", 5, *burst("x", "y", target=B0))))  # x is gone at 15
+    assert [name for name, _, _ in told[1:]] == ["x", "y", "z"]
+    assert diary.in_the_queue == [
+        ("x", 10, 10, 0, "left"),
+        ("y", 10, 15, 0, "left"),
+        ("z", 15, 20, 1, "left"),
+    ]
+
+
 # Bounds of queues
 
 

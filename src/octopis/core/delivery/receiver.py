@@ -241,7 +241,7 @@ class Receiver:
         return found
 
     def stood_still(self, now_ns: int) -> None:
-        """Know that this broker has not looked for long: it was not the others that were silent."""
+        """Know that this broker has not looked for long: others were not silent, but unheard."""
         for stream in self._streams.values():
             stream.heard_ns = now_ns
 

@@ -10,28 +10,27 @@ the measured round trip makes likely; always to those alone that lack it. A numb
 to the same target before that time is over: on a way around things take longer, and are not lost.
 """
 
-from collections import deque
 from collections.abc import Callable, Sequence
 
 import msgspec
 
+from octopis.core.delivery.channel import GONE_AGAIN_NS, TIMEOUT_MAX_NS, Channel
 from octopis.core.delivery.options import DeliveryOptions
 from octopis.core.delivery.posts import Ack, Open
 from octopis.core.model import Notification
 from octopis.core.routing.messages import NO_CLUSTERS, NotificationMessage, copy_for
 
 _MS = 1_000_000
-TIMEOUT_MIN_NS, TIMEOUT_MAX_NS = 100 * _MS, 5_000 * _MS
-_FIRST_TIMEOUT_NS = 500 * _MS
 _BACKOFF_MAX = 4
+_OVERTAKEN_NS = 200 * _MS
+"""What a target names as missing has at least been overtaken; after so long it is taken for lost,
+whatever the round trip was in worse times."""
+
 BURST = 256
 """So much is sent again at a time; the next when that has arrived."""
 
 _OPEN_AGAIN_NS = 200 * _MS
 """A host that has not said that it knows the channel, or is silent, is asked so often."""
-
-_GONE_AGAIN_NS = 1_000 * _MS
-"""A host that was given up is asked so often whether it is back."""
 
 
 class Kept(msgspec.Struct, gc=False):
@@ -41,82 +40,6 @@ class Kept(msgspec.Struct, gc=False):
     size: int
     sent_ns: int
     left: int
-
-
-class Channel:
-    """One channel: what its target has not acknowledged, and how long its answers take."""
-
-    __slots__ = (
-        "acked",
-        "backoff",
-        "base",
-        "bit",
-        "bytes",
-        "given_up",
-        "given_up_told",
-        "heard_ns",
-        "is_gone",
-        "is_open",
-        "last",
-        "life",
-        "lost_until",
-        "opened_ns",
-        "pending",
-        "place",
-        "progress_ns",
-        "refused_until",
-        "resent",
-        "round_trip_ns",
-        "variation_ns",
-    )
-
-    def __init__(self, place: int, life: int, base: int) -> None:
-        self.place = place
-        self.bit = 1 << place
-        self.life = life
-        self.given_up = 0
-        """How much this life of the target will never get, in all."""
-
-        self.given_up_told = 0
-        """How much of that it is known to have heard of."""
-
-        self.begin(life, base)
-
-    def begin(self, life: int, base: int) -> None:
-        """Begin anew after `base`, with a life of the target."""
-        self.life = life
-        self.base = self.last = self.acked = base
-        self.pending: deque[int] = deque()
-        self.bytes = 0
-        self.is_open = self.is_gone = False
-        self.opened_ns = -_GONE_AGAIN_NS
-        self.heard_ns = self.progress_ns = 0
-        self.lost_until = self.refused_until = 0
-        self.resent: dict[int, int] = {}
-        self.backoff = 0
-        self.round_trip_ns = self.variation_ns = 0
-
-    @property
-    def timeout_ns(self) -> int:
-        """After so long without an answer, something is taken to be lost."""
-        if not self.round_trip_ns:
-            return _FIRST_TIMEOUT_NS
-        usual = self.round_trip_ns + 4 * self.variation_ns
-        return min(max(usual, TIMEOUT_MIN_NS), TIMEOUT_MAX_NS)
-
-    @property
-    def is_quiet(self) -> bool:
-        """Whether there is nothing that the other end has still to say."""
-        return not self.pending and self.is_open and self.given_up == self.given_up_told
-
-    def took(self, round_trip_ns: int) -> None:
-        """Take in how long an acknowledgement took (as TCP does, RFC 6298)."""
-        if not self.round_trip_ns:
-            self.round_trip_ns, self.variation_ns = round_trip_ns, round_trip_ns // 2
-            return
-        error = abs(self.round_trip_ns - round_trip_ns)
-        self.variation_ns += (error - self.variation_ns) // 4
-        self.round_trip_ns += (round_trip_ns - self.round_trip_ns) // 8
 
 
 class Sender:
@@ -263,10 +186,10 @@ class Sender:
         if ack.last > channel.acked:
             self._progress(channel, min(ack.last, channel.last), now_ns)
         if channel.refused_until:  # what came before the channel was known was not taken
-            self._resend(channel, channel.acked, channel.refused_until, now_ns, patience_ns=0)
+            self._resend(channel, channel.acked, channel.refused_until, now_ns, first_ns=0)
             channel.refused_until = 0
         for after, upto in ack.wanted:
-            self._resend(channel, after, upto, now_ns)
+            self._resend(channel, after, upto, now_ns, first_ns=_OVERTAKEN_NS)
         if channel.lost_until > channel.acked:
             self._resend(channel, channel.acked, channel.lost_until, now_ns)
 
@@ -305,17 +228,23 @@ class Sender:
         after: int,
         upto: int,
         now_ns: int,
-        patience_ns: int | None = None,
+        first_ns: int = TIMEOUT_MAX_NS,
     ) -> None:
-        """Send again what is for a target after one number, up to another; a burst at most."""
-        if patience_ns is None:
-            patience_ns = channel.timeout_ns
+        """Send again what is for a target after one number, up to another; a burst at most.
+
+        For the first time after `first_ns`, or when the timeout is over.
+        """
+        patience_ns = channel.timeout_ns
+        first_ns = min(first_ns, patience_ns)
         count = 0
         for number in channel.pending:
             if number > upto or count >= BURST:
                 return
-            sent_ns = channel.resent.get(number) or self._kept[number].sent_ns
-            if number > after and now_ns - sent_ns >= patience_ns:
+            if number <= after:
+                continue
+            again_ns = channel.resent.get(number)
+            sent_ns = self._kept[number].sent_ns if again_ns is None else again_ns
+            if now_ns - sent_ns >= (first_ns if again_ns is None else patience_ns):
                 channel.resent[number] = now_ns
                 self._again[number] = self._again.get(number, 0) | channel.bit
                 count += 1
@@ -327,7 +256,7 @@ class Sender:
         for channel in self._channels.values():
             if channel.is_quiet:
                 continue
-            again_ns = _GONE_AGAIN_NS if channel.is_gone else _OPEN_AGAIN_NS
+            again_ns = GONE_AGAIN_NS if channel.is_gone else _OPEN_AGAIN_NS
             is_told = channel.is_open and channel.given_up == channel.given_up_told
             # Whoever is silent is asked: what is sent again alone is too rare to tell by.
             is_silent = channel.pending and now_ns - channel.heard_ns >= again_ns
@@ -346,7 +275,7 @@ class Sender:
         return all(channel.is_quiet for channel in self._channels.values())
 
     def stood_still(self, now_ns: int) -> None:
-        """Know that this broker has not looked for long: its targets were not silent."""
+        """Know that this broker has not looked for long: targets were not silent, but unheard."""
         for channel in self._channels.values():
             channel.heard_ns = now_ns
 

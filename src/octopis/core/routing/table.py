@@ -52,6 +52,9 @@ class RoutingTable:
         self._local_index = index() if own is None else None
         """With `own` made when it is first needed: a broker alone never does."""
 
+        self._locals = 0
+        """How many entries are of local clients."""
+
     def __len__(self) -> int:
         return len(self._entries)
 
@@ -79,12 +82,14 @@ class RoutingTable:
             if self._own is not None:
                 self._remote_index.add(identity, filter_, self._own)
         self._entries[identity] = entry
+        self._locals += entry.last_hop is LOCAL
         return old is None
 
     def remove(self, subscription: str) -> Entry | None:
         """Remove the entry of a subscription and return it, if there is one."""
         entry = self._entries.pop(subscription, None)
         if entry is not None:
+            self._locals -= entry.last_hop is LOCAL
             for index in (self._local_index, self._remote_index):
                 if index is not None and subscription in index:
                     index.remove(subscription)
@@ -127,7 +132,11 @@ class RoutingTable:
         return self._remote_index.reached(batch)
 
     def reached_and_local(self, batch: Batch) -> tuple[list[int], list[list[str]]]:
-        """Return the same, the own bit included, and what `local_matches` does, in one go."""
+        """Return the same, and what `local_matches` does, in one go; the own bit may be on."""
+        if not self._locals:
+            return self.reached(batch), [[] for _ in batch]
+        if self._locals == len(self):
+            return [0] * len(batch), self._remote_index.matches(batch)
         return self._remote_index.reached_and_matches(batch, self._own)
 
     def _is_indexed_alike(self, old: Entry, new: Entry) -> bool:

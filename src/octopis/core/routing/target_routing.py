@@ -15,12 +15,13 @@ from octopis.core.routing.link_status import LinkStatus
 from octopis.core.routing.messages import NO_CLUSTERS, NotificationMessage, Reason, copy_for
 from octopis.core.routing.outbox import LocalClients, Outbox
 from octopis.core.routing.table import RoutingTable
-from octopis.core.routing.tnr import NO_DETOUR, Crossroads, copies, redirect
+from octopis.core.routing.tnr import Crossroads, Detours, own_reasons, redirect, tried_over
 
 _QUICK_PARTS = 8
 """So many times as much may wait for a link that has been quick so far."""
 
-_Copies = list[tuple[LinkStatus, int, int, Reason]]
+_Copies = dict[LinkStatus, list[NotificationMessage]]
+"""What goes over each link."""
 
 
 class HostChannels(Protocol):
@@ -85,8 +86,6 @@ class TargetRouting:
         Where all are empty, links have taken what there was at once: they get more together.
         """
         batch = self._deliver(batch, sender, now_ns)
-        if not batch:  # nothing goes on, but local clients have got something
-            yield
         start = 0
         while start < len(batch):
             is_quick = not any(link.queue_length for link in self._here.links)
@@ -94,11 +93,13 @@ class TargetRouting:
             self.pass_on(batch[start:end], now_ns, is_quick=is_quick)
             start = end
             yield
+        if not batch:  # nothing goes on, but local clients may have got something
+            yield
 
     def _deliver(
         self, batch: Sequence[NotificationMessage], sender: BrokerId | None, now_ns: int
     ) -> Sequence[NotificationMessage]:
-        """Deliver to local clients, and return the batch with its targets."""
+        """Deliver to local clients, and return with its targets what goes on, or may."""
         if sender is None:
             attributes = [message.notification.attributes for message in batch]
             targets, matches = self._table.reached_and_local(attributes)
@@ -106,6 +107,7 @@ class TargetRouting:
             batch = [
                 NotificationMessage(message.notification, NO_CLUSTERS, hosts)
                 for message, hosts in zip(batch, targets, strict=True)
+                if hosts & self._here.others
             ]
             return batch if self._channels is None else self._channels.number(batch, now_ns)
         arrived: Sequence[NotificationMessage] = [
@@ -136,37 +138,45 @@ class TargetRouting:
         here = self._here
         closed = here.closed(now_ns)
         stays_open = not closed and (is_quick or here.has_room_for(len(batch)))
-        by_link: dict[LinkStatus, tuple[list[NotificationMessage], list[Reason]]] = {
-            link: ([], []) for link in here.links
-        }
-        planned: dict[tuple[int, int], _Copies] = {}
+        copies: _Copies = {link: [] for link in here.links}
+        noted: list[tuple[LinkStatus, int, Reason]] = []
         for message in batch:
-            targets, tried = message.targets, message.tried
-            ways = planned.get((targets, tried)) if stays_open else None
-            if ways is None:
-                ways = planned[targets, tried] = self._copies(targets, tried, closed)
-            for way, part, carried, reason in ways:
-                messages, reasons = by_link[way]
-                messages.append(copy_for(message, part, carried))
-                reasons.append(reason)
+            tried = message.tried
+            parts, stuck = here.split(message.targets & here.others, tried, closed)
+            detours: Detours = {}
+            if stuck:
+                detours, lost = redirect(here, parts, stuck, tried, closed)
+                if lost:
+                    self._outbox.counters.lost_without_route += lost.bit_count()
+            for way, part in parts.items():
+                carried = tried_over(way, tried) if tried else 0
+                if detours and way in detours:
+                    carried, reason = detours[way]
+                    noted.append((way, len(copies[way]), reason))
+                copies[way].append(copy_for(message, part, carried))
                 if not stays_open:  # the next one asks how long this queue is
-                    way.entered(now_ns)
+                    way.queue_length += 1
                     if way.queue_length > way.longest_uncongested:
                         closed.add(way)
-        for way, (messages, reasons) in by_link.items():
-            if messages:
-                for reason in set(reasons):
-                    self._outbox.counters.count_case(reason.value, reasons.count(reason))
-                if stays_open:
-                    way.entered(now_ns, len(messages))
-                self._outbox.enqueue(way.link, messages, reasons)
+        for way, messages in copies.items():
+            way.entering += len(messages)
+            if stays_open:
+                way.queue_length += len(messages)
+        self._send(copies, noted)
 
-    def _copies(self, targets: int, tried: int, closed: set[LinkStatus]) -> _Copies:
-        """Ask the rule for the copies to these targets, and count what has no way."""
-        here = self._here
-        parts = here.split(targets & here.others, tried)
-        detour = NO_DETOUR
-        if not closed.isdisjoint(parts):
-            detour = redirect(here, parts, tried, closed)
-            self._outbox.counters.lost_without_route += detour.lost.bit_count()
-        return copies(here, parts, tried, detour)
+    def _send(self, copies: _Copies, noted: list[tuple[LinkStatus, int, Reason]]) -> None:
+        """Put copies on the queues of their links. `noted`: which of them do not go their own way.
+
+        These have a reason of their own, at their place among the copies.
+        """
+        reasons = {
+            way: own_reasons(self._here, way, [each.targets for each in messages])
+            for way, messages in copies.items()
+            if messages
+        }
+        for way, place, reason in noted:
+            reasons[way][place] = reason
+        for way, why in reasons.items():
+            for reason in set(why):
+                self._outbox.counters.count_case(reason.value, why.count(reason))
+            self._outbox.enqueue(way.link, copies[way], why)

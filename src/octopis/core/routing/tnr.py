@@ -32,8 +32,6 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
-import msgspec
-
 from octopis.core.model import BrokerId
 from octopis.core.routing.link_status import LinkStatus
 from octopis.core.routing.messages import Reason
@@ -42,9 +40,19 @@ from octopis.core.topology import SCOT
 _SETS_MAX = 4096
 """Sets of targets of a region whose ways are kept."""
 
+_ONE_MORE = 1 << 60
+"""What one more copy counts, where a way around is chosen: more than any queue."""
+
 # Members of an Enum are slow to look up.
 _TARGET, _LATE, _EARLY, _WAITS = Reason.TARGET, Reason.LATE, Reason.EARLY, Reason.WAITS
 _AROUND_OVERLOAD, _AROUND_FAULT = Reason.AROUND_OVERLOAD, Reason.AROUND_FAULT
+
+
+Parts = dict[LinkStatus, int]
+"""Targets by the link that is their way."""
+
+Detours = dict[LinkStatus, tuple[int, Reason]]
+"""Links whose copies do not just go their own way: what they carry as tried, and why."""
 
 
 class Crossroads:
@@ -59,17 +67,17 @@ class Crossroads:
         "_ways_here",
         "beyond",
         "branches",
-        "cluster",
         "icols",
         "links",
         "others",
         "own_bit",
         "region",
+        "tried_here",
+        "tried_in_vain",
         "width",
     )
 
     def __init__(self, broker: BrokerId, scot: SCOT, links: Mapping[BrokerId, LinkStatus]) -> None:
-        self.cluster = broker.cluster
         self.own_bit = scot.bit(broker)
         self.others = (1 << len(scot.brokers)) - 1 & ~self.own_bit
         self.region = scot.region_masks[broker.region] & ~self.own_bit
@@ -84,35 +92,50 @@ class Crossroads:
             (scot.bit(each), links[each]) for each in scot.secondary_neighbours(broker)
         )
         self.width = len(scot.clusters)
+        self.tried_here = 1 << broker.cluster
+        self.tried_in_vain = self.tried_here | self.tried_here << self.width
+        """What a copy has tried that goes around from here; and where its way was down."""
+
         self._own_cluster = scot.cluster_masks[broker.cluster]
         self._elsewhere = [~mask for mask in scot.cluster_masks]
 
-    def split(self, targets: int, tried: int) -> dict[LinkStatus, int]:
-        """Return the way of each target (steps 2 and 3): targets by link, in the order of links."""
-        parts: dict[LinkStatus, int] = {}
+    def split(
+        self, targets: int, tried: int, closed: Container[LinkStatus] = frozenset()
+    ) -> tuple[Parts, Parts]:
+        """Return the way of each target (steps 2 and 3): targets by link, in the order of links.
+
+        First those whose way is open, then those that are stuck on a way that is `closed`. A branch
+        that cannot cross early crosses late; where neither is open, it is stuck on its aCOL as long
+        as that is up.
+        """
+        parts: Parts = {}
+        stuck: Parts = {}
         crosses_early = False
         own_cluster = self._own_cluster
         for mask, acol in self.branches:
             part = targets & mask
             if not part:
                 continue
-            if part & own_cluster or tried:
-                parts[acol] = part
-                continue
-            cluster = ((part & -part).bit_length() - 1) % self.width
-            if part & self._elsewhere[cluster]:
-                parts[acol] = part
-            else:
-                icol = self.icols[cluster]
-                parts[icol] = parts.get(icol, 0) | part
-                crosses_early = True
+            if not (part & own_cluster or tried):
+                cluster = ((part & -part).bit_length() - 1) % self.width
+                if not part & self._elsewhere[cluster]:
+                    icol = self.icols[cluster]
+                    if icol not in closed:
+                        parts[icol] = parts.get(icol, 0) | part
+                        crosses_early = True
+                        continue
+                    if not acol.is_up:
+                        stuck[icol] = stuck.get(icol, 0) | part
+                        continue
+            (stuck if acol in closed else parts)[acol] = part
         here = targets & self.region
-        if here and not crosses_early:
+        if here and not closed and not crosses_early:
             parts |= self._ways_here[here]
         elif here:
             for icol, bit in self._ways_here[here].items():
-                parts[icol] = parts.get(icol, 0) | bit
-        return parts
+                found = stuck if icol in closed else parts
+                found[icol] = found.get(icol, 0) | bit
+        return parts, stuck
 
     def closed(self, now_ns: int) -> set[LinkStatus]:
         """Return the links that are not open now."""
@@ -126,11 +149,6 @@ class Crossroads:
     def has_room_for(self, count: int) -> bool:
         """Tell whether all links stay open, whatever of so many messages goes over them."""
         return all(link.queue_length + count <= link.longest_uncongested for link in self.links)
-
-    def tried_on(self, tried: int, *, is_fault: bool) -> int:
-        """Return `tried` with this cluster; `is_fault`: the way on from here was down."""
-        tried |= 1 << self.cluster
-        return tried | 1 << self.cluster + self.width if is_fault else tried
 
 
 class WaysHere(dict[int, dict[LinkStatus, int]]):
@@ -164,15 +182,14 @@ class TargetPlan(NamedTuple):
 
 def plan(here: Crossroads, targets: int, tried: int, now_ns: int) -> TargetPlan:
     """Decide where a copy with these targets goes on from here; its own bit is cleared already."""
-    parts = here.split(targets, tried)
-    for way in parts:
-        way.roll(now_ns)
-        if not is_open(way):
-            break
-    else:
-        return TargetPlan(list(map(Onward._make, copies(here, parts, tried))), 0)
-    detour = redirect(here, parts, tried, here.closed(now_ns))
-    return TargetPlan(list(map(Onward._make, copies(here, parts, tried, detour))), detour.lost)
+    closed = here.closed(now_ns)
+    parts, stuck = here.split(targets, tried, closed)
+    detours, lost = redirect(here, parts, stuck, tried, closed) if stuck else ({}, 0)
+    copies = [
+        Onward(way, part, *detours[way]) if way in detours else onward(here, way, part, tried)
+        for way, part in parts.items()
+    ]
+    return TargetPlan(copies, lost)
 
 
 def is_open(way: LinkStatus) -> bool:
@@ -182,135 +199,82 @@ def is_open(way: LinkStatus) -> bool:
 
 def onward(here: Crossroads, way: LinkStatus, part: int, tried: int) -> Onward:
     """Return a copy that goes its own way."""
-    return Onward._make(copies(here, {way: part}, tried)[0])
+    return Onward(way, part, tried_over(way, tried), own_reasons(here, way, [part])[0])
 
 
-class Detour(msgspec.Struct, gc=False):
-    """What becomes of targets whose way is not open: they go around, wait, or cannot go on."""
-
-    around: LinkStatus | None = None
-    tried: int = 0
-    """What a copy that goes around carries as tried."""
-
-    reason: Reason = Reason.AROUND_OVERLOAD
-    waiting: Sequence[LinkStatus] = ()
-    lost: int = 0
+def tried_over(way: LinkStatus, tried: int) -> int:
+    """Return what a copy that goes its own way carries as tried (step 5)."""
+    return tried if way.is_icol else 0
 
 
-NO_DETOUR = Detour()
-
-
-def copies(
-    here: Crossroads, parts: Mapping[LinkStatus, int], tried: int, detour: Detour = NO_DETOUR
-) -> list[tuple[LinkStatus, int, int, Reason]]:
-    """Return the copies, one for each link (step 5), as `Onward` has them."""
-    around, beyond = detour.around, here.beyond
-    found = [
-        (way, part, tried, _EARLY if part & beyond else _LATE)
-        if way.is_icol
-        else (way, part, 0, _TARGET)
-        for way, part in parts.items()
-        if way is not around
-    ]
-    if around is not None:
-        found.append((around, parts[around], detour.tried, detour.reason))
-    if detour.waiting:
-        return [
-            (way, part, carried, _WAITS if way in detour.waiting else reason)
-            for way, part, carried, reason in found
-        ]
-    return found
+def own_reasons(here: Crossroads, way: LinkStatus, parts: Sequence[int]) -> list[Reason]:
+    """Return why copies with these targets take this link, where it is their own way."""
+    if not way.is_icol:
+        return [_TARGET] * len(parts)
+    beyond = here.beyond
+    return [_EARLY if part & beyond else _LATE for part in parts]
 
 
 def redirect(
-    here: Crossroads, parts: dict[LinkStatus, int], tried: int, closed: set[LinkStatus]
-) -> Detour:
-    """Find other ways where those of `parts` are `closed` (step 4), and change `parts` to them."""
-    stuck = _late_instead(here, parts, closed)
-    if not stuck:
-        return NO_DETOUR
+    here: Crossroads, parts: Parts, stuck: Parts, tried: int, closed: Container[LinkStatus]
+) -> tuple[Detours, int]:
+    """Find other ways for what is stuck (step 4), and add it to `parts`; return what cannot go on.
+
+    And with it the links whose copies do not just go their own way: what they carry, and why.
+    """
     around = _best(here, tried, parts, closed)
     if around is None:
-        return _wait(here, parts, tried, stuck)
+        return _wait(here, parts, stuck, tried)
     anyway = parts.pop(around, 0)
-    going, any_down, all_down = anyway, False, True
-    for way, part in stuck:
-        going |= part
-        if way.is_up:
-            all_down = False
-        else:
-            any_down = True
-    parts[around] = going
+    parts[around] = anyway | sum(stuck.values())
+    for way in stuck:
+        if not way.is_up:
+            break
+    else:
+        return {around: (tried | here.tried_here, _AROUND_OVERLOAD)}, 0
     # Of no use is this cluster only to a copy of which no part had a way from here.
-    tried = here.tried_on(tried, is_fault=all_down and not anyway & here.beyond)
-    return Detour(around, tried, _AROUND_FAULT if any_down else _AROUND_OVERLOAD)
+    is_of_use = anyway & here.beyond or any(way.is_up for way in stuck)
+    tried |= here.tried_here if is_of_use else here.tried_in_vain
+    return {around: (tried, _AROUND_FAULT)}, 0
 
 
-_Stuck = list[tuple[LinkStatus, int]]
-"""Ways that are not open, each with the targets whose way it is."""
-
-
-def _late_instead(
-    here: Crossroads, parts: dict[LinkStatus, int], closed: set[LinkStatus]
-) -> _Stuck:
-    """Let branches that cannot cross early cross late; return what is left.
-
-    Where neither is open, a branch is stuck on its aCOL as long as that is up.
-    """
-    stuck: _Stuck = []
-    for way in [each for each in parts if each in closed]:
-        part = parts.pop(way)
-        if way.is_icol and part & here.beyond:
-            for mask, acol in here.branches:
-                branch = part & mask
-                if branch and acol.is_up:
-                    part ^= branch
-                    if acol in closed:
-                        stuck.append((acol, branch))
-                    else:
-                        parts[acol] = branch
-        if part:
-            stuck.append((way, part))
-    return stuck
-
-
-def _wait(here: Crossroads, parts: dict[LinkStatus, int], tried: int, stuck: _Stuck) -> Detour:
+def _wait(here: Crossroads, parts: Parts, stuck: Parts, tried: int) -> tuple[Detours, int]:
     """Let what is stuck wait on its own way; where that is down, on whatever may lead on."""
-    waiting = []
+    detours: Detours = {}
     blocked = 0
-    for way, part in stuck:
+    for way, part in stuck.items():
         if way.is_up:
-            parts[way] = parts.get(way, 0) | part
-            waiting.append(way)
+            parts[way] = part
+            detours[way] = tried_over(way, tried), _WAITS
         else:
             blocked |= part
     if not blocked:
-        return Detour(waiting=waiting)
+        return detours, 0
     around = _best(here, tried, parts)
     if around is None:  # back to where it was overload alone
         around = _best(here, tried >> here.width, parts)
     if around is None:
-        return Detour(waiting=waiting, lost=blocked)
-    parts[around] = parts.get(around, 0) | blocked
-    waiting = [each for each in waiting if each is not around]
-    return Detour(around, here.tried_on(tried, is_fault=True), _AROUND_FAULT, waiting)
+        return detours, blocked
+    parts[around] = parts.pop(around, 0) | blocked
+    detours[around] = tried | here.tried_in_vain, _AROUND_FAULT
+    return detours, 0
 
 
 def _best(
     here: Crossroads,
     clusters: int,
-    taken: Mapping[LinkStatus, int],
+    taken: Container[LinkStatus],
     closed: Container[LinkStatus] = (),
 ) -> LinkStatus | None:
     """Return the iCOL to go around by, which is up and leads to none of these clusters.
 
     First one that gets a copy anyway, then the shortest queue, then the lowest cluster.
     """
-    best, least = None, (True, inf)
+    best, least = None, inf
     for cluster, icol in here.icols.items():
-        if clusters >> cluster & 1 or not icol.is_up or icol in closed:
+        if icol in closed or not icol.is_up or clusters >> cluster & 1:
             continue
-        load = icol not in taken, icol.queue_length
-        if best is None or load < least:
+        load = icol.queue_length if icol in taken else icol.queue_length + _ONE_MORE
+        if load < least:
             best, least = icol, load
     return best

@@ -13,7 +13,7 @@
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from octopis.core.delivery.posts import Ack
 from octopis.core.model import BrokerId
@@ -26,7 +26,8 @@ from octopis.simulator.soak.plan import MS, Kind, Plan, PlannedSubscriber
 TOGETHER_MAX = 6
 """A publisher's burst is accepted as a whole."""
 
-_WAIT_SLACK_NS = 3_000 * MS
+_WAIT_SLACK_NS = 6_000 * MS
+"""Copies of acknowledgements come late, too, and then a host seems to live for longer."""
 
 
 class OnTheWay:
@@ -35,7 +36,7 @@ class OnTheWay:
     def __init__(self, plan: Plan, log: Log) -> None:
         self._plan, self._log = plan, log
         self._has: dict[tuple[BrokerId, int, int], int] = {}
-        self.now = lambda: 0
+        self.now: Callable[[], int] = lambda: 0
 
     def hears(self, node: Node, ack: Ack) -> None:
         """Note what a host is known to have."""

@@ -23,6 +23,8 @@ _TOGETHER_MAX = 4
 
 _JOIN_AGAIN_NS = 40 * MS
 _COPY_LATE_MAX_NS = 1500 * MS
+_POSTS_MORE_OFTEN = 4
+"""Late posts of lives that are over are rare otherwise, and the most dangerous of all."""
 
 
 class End(Protocol):
@@ -151,7 +153,7 @@ class Links:
         if self._is_lost(wire) or wire.is_silent:
             return
         self._agenda.after(wire.latency_ns, self._post_arrives, wire, wire.session, post)
-        if self._comes_again(wire):
+        if self._comes_again(wire, _POSTS_MORE_OFTEN):
             late_ns = wire.latency_ns + self._random.randrange(_COPY_LATE_MAX_NS)
             self._agenda.after(late_ns, self._post_arrives, wire, None, post)
 
@@ -166,8 +168,8 @@ class Links:
             return True
         return False
 
-    def _comes_again(self, wire: Wire) -> bool:
-        if wire.doubling and self._random.random() < wire.doubling:
+    def _comes_again(self, wire: Wire, times: int = 1) -> bool:
+        if wire.doubling and self._random.random() < wire.doubling * times:
             self._log.count("copied on the wire")
             return True
         return False

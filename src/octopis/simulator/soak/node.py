@@ -153,7 +153,7 @@ class Node:
             self._watcher.hears(self, post)
         self.channels.arrived(post, now)
         if self._is_prompt:
-            self._see_to_channels()
+            self._send_again_and_deliver()
 
     def _publish(self, batch: list[Notification]) -> None:
         for effects in self.core.publishes_in_parts(batch, self._agenda.now):
@@ -182,8 +182,11 @@ class Node:
 
     def _see_to_channels(self) -> None:
         """Do what a driver owes its channels."""
-        now = self._agenda.now
         self._send_posts()
+        self._send_again_and_deliver()
+
+    def _send_again_and_deliver(self) -> None:
+        now = self._agenda.now
         again = self.channels.take_again()
         if again:
             self._watcher.sends_again(self, again)

@@ -319,6 +319,14 @@ def test_same_calls_give_the_same_effects_whatever_the_hash_seed():
 
 
 @each_algorithm
+def test_what_goes_to_local_clients_alone_is_delivered_in_parts_too(algorithm: Algorithm):
+    broker = Broker(B0, CHAIN, algorithm)
+    broker.client_subscribes("client", "s", parse_filter("x = 1"))
+    parts = list(broker.publishes_in_parts([ONE, TWO]))
+    assert [each for part in parts for each in part] == [Deliver("client", ONE, ["s"])]
+
+
+@each_algorithm
 def test_fast_index_is_the_default(algorithm: Algorithm):
     broker = Broker(B0, CHAIN, algorithm)
     broker.table.local_matches([])  # with TNR, that index is made when it is first asked

@@ -46,6 +46,23 @@ def test_table_with_its_own_place_finds_local_entries_among_the_others(index, is
     assert table.local_matches(BATCH) == [[], []]
 
 
+@pytest.mark.parametrize("index", [LinearIndex, BitsetIndex])
+def test_table_looks_only_for_what_it_has(index):
+    table = RoutingTable(lambda entry: entry.host, index, [C0, B0, A0], B0)
+    assert table.reached_and_local(BATCH) == ([0, 0], [[], []])
+    table.put(entry("s", LOCAL))
+    assert table.reached_and_local(BATCH) == ([0, 0], [["s"], []])  # nobody asks for the own bit
+    table.put(entry("s", A0, "x > 0", 1))
+    assert table.reached_and_local(BATCH) == ([0b100, 0b100], [[], []])
+    table.put(entry("s", LOCAL, "x = 2", 2))
+    table.put(entry("t", C0))
+    assert table.reached_and_local(BATCH) == ([0b001, 0b010], [[], ["s"]])
+    table.remove("t")
+    assert table.reached_and_local(BATCH) == ([0, 0], [[], ["s"]])
+    table.remove("s")
+    assert table.reached_and_local(BATCH) == ([0, 0], [[], []])
+
+
 def test_each_destination_is_named_once(table: RoutingTable):
     assert table.destinations([{"x": 1}])[0].count(A0) == 1
 

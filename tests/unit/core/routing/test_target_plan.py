@@ -93,7 +93,7 @@ def test_nothing_is_left_to_do_without_targets(here: Here):
 
 
 def test_single_copy_is_that_of_the_plan(here: Here):
-    for link, part in here.crossroads.split(bits(A1, B1, C0), 0).items():
+    for link, part in here.crossroads.split(bits(A1, B1, C0), 0)[0].items():
         assert (
             onward(here.crossroads, link, part, 0)
             in plan(here.crossroads, bits(A1, B1, C0), 0, 0).copies
