@@ -1,5 +1,6 @@
 """The processes of benchmarks: none of them outlives the one who has started it."""
 
+import os
 import secrets
 import signal
 import socket
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -28,6 +30,15 @@ def free_ports(count: int) -> list[int]:
             for port in ports:
                 stack.enter_context(socket.create_server(("127.0.0.1", port)))
             return ports
+
+
+def resident_mb(pid: int) -> float | None:
+    """Return how much a process has in memory; None where it has ended, or the system is mute."""
+    try:
+        pages = Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]
+    except OSError:
+        return None
+    return int(pages) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def run_child(command: list[str], what: str) -> bytes:

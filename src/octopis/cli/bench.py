@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from octopis.benchmarks import calibration, hostile, matching, routing
-from octopis.cli import bench_live, options, output
+from octopis.cli import bench_channels, bench_live, options, output
 from octopis.cli.topology import load
 from octopis.errors import InvalidConfiguration
 from octopis.report import machine
@@ -17,7 +17,7 @@ from octopis.signals import stops_as_interrupts
 
 app = typer.Typer(
     help="Measure OctopiS here: matching, routing, simulator, faults, broker, attack, kills, "
-    "pipeline.",
+    "channels, pipeline.",
     no_args_is_help=True,
 )
 SeedOption = bench_live.SeedOption
@@ -94,6 +94,7 @@ def bench_routing(
 app.command(name="broker")(bench_live.bench_broker)
 app.command(name="attack")(bench_live.bench_attack)
 app.command(name="kills")(bench_live.bench_kills)
+app.command(name="channels")(bench_channels.bench_channels)
 
 
 @app.command(name="simulator")

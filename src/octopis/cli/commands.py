@@ -77,7 +77,7 @@ COMMANDS = {
     "bench": CommandPlace(
         "octopis.cli.bench:app",
         "Measure OctopiS here: matching, routing, simulator, faults, broker, attack, kills, "
-        "pipeline.",
+        "channels, pipeline.",
     ),
 }
 

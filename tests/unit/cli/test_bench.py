@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from octopis.benchmarks import calibration, hostile
+from octopis.benchmarks.channels.faults import FaultsFound
+from octopis.benchmarks.channels.logs import Verdict
+from octopis.benchmarks.channels.stage import Memory
 from octopis.scenario.costs import profile_named
 from support.descendants import descendants, still_running
 from support.overlay_command import wait_until
@@ -83,6 +86,41 @@ def test_kills_measures_what_others_notice(octopis):
     assert (total["times"], total["duplicates"], total["cut_off"]) == (2, 0, 0)
     assert total["equal_s_max"] > 0
     assert "1 killed: r1,0: at most" in said
+
+
+CHANNELS = ("bench", "channels", "--overlay", "line-6", "--trial", "faults")
+
+
+def test_channels_judges_what_clients_wrote_down(octopis, tmp_path):
+    words = ("--seconds", "1", "--still-seconds", "1", "--rate", "200", "--logs", str(tmp_path))
+    status, printed, said = octopis(*CHANNELS, *words, "--json")
+    assert status == 0, said
+    (trial,) = json.loads(printed)["trials"]
+    assert (trial["trial"], trial["breaches"]) == ("faults", [])
+    assert [each["what"] for each in trial["silences"]] == ["killed", "link cut", "stands still"]
+    assert trial["verdict"]["expected"] > trial["verdict"]["accepted"] > 100
+    assert trial["memory_late"]["largest_mb"] > 1
+    assert "killed: r3,0; " in said
+    assert "faults: holds" in said
+    logs = {path.stem for path in (tmp_path / "faults").iterdir()}
+    assert logs > {"brokers", "p0-0", "p3-1", "s1-0", "s4-1"}
+
+
+def test_channels_ends_with_status_1_where_something_was_lost(octopis, monkeypatch):
+    verdict = Verdict(accepted=10, expected=30, lost=3)
+    nothing = Memory(0.0, 0.0)
+    found = FaultsFound(verdict, 1.0, 10.0, [], {}, nothing, nothing)
+    monkeypatch.setattr("octopis.benchmarks.channels.run.run", lambda *_: iter([found]))
+    status, printed, error = octopis(*CHANNELS)
+    assert status == 1
+    assert "3 lost" in printed
+    assert "channels do not keep what they promise: faults: 3 lost" in error
+
+
+def test_channels_refuses_an_overlay_that_is_too_small(octopis):
+    status, _, error = octopis("bench", "channels", "--overlay", "line-5", "--trial", "faults")
+    assert status == 2
+    assert "an overlay of 5 brokers is too small" in error
 
 
 ROW_OF_2 = """

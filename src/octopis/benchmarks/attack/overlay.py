@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from octopis.benchmarks.processes import resident_mb
 from octopis.errors import OperationFailed
 from octopis.overlay.detached import StartAnswer
 from octopis.overlay.registry import OverlayState
@@ -45,7 +46,7 @@ class RunningOverlay:
 
     def memory_mb(self) -> float | None:
         """Return how much the largest process of brokers has in memory; None where none says."""
-        found = [mb for pid in self._workers() if (mb := _resident_mb(pid)) is not None]
+        found = [mb for pid in self._workers() if (mb := resident_mb(pid)) is not None]
         return max(found, default=None)
 
     def kill_process_of(self, broker: str) -> None:
@@ -132,14 +133,6 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
     except TimeoutError:
         process.kill()
         await process.wait()
-
-
-def _resident_mb(pid: int) -> float | None:
-    try:
-        pages = Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]
-    except OSError:
-        return None
-    return int(pages) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def _command_line(pid: int) -> list[bytes]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from octopis.benchmarks.broker_roles import overlay_named
-from octopis.benchmarks.processes import free_ports
+from octopis.benchmarks.processes import free_ports, resident_mb
 from octopis.core.model import BrokerId
 from octopis.errors import OperationFailed
 
@@ -27,10 +27,11 @@ class MortalBrokers:
             for broker, port in zip(self.scot.brokers, ports, strict=True)
         }
         self._process = process
+        self._pids: dict[BrokerId, int] = {}
 
     async def start(self, broker: BrokerId) -> None:
         """Start a broker; it is ready a little later."""
-        await self._order("start", broker)
+        self._pids[broker] = int(await self._order("start", broker))
 
     async def kill(self, broker: BrokerId) -> None:
         """End a broker at once."""
@@ -44,23 +45,40 @@ class MortalBrokers:
         """Let a broker that stands still go on."""
         await self._order("continue", broker)
 
-    async def _order(self, order: str, broker: BrokerId) -> None:
+    async def cut(self, broker: BrokerId, neighbour: BrokerId) -> None:
+        """Break the connection between two brokers that live; they dial again."""
+        await self._order("cut", broker, neighbour)
+
+    def memory_mb(self) -> dict[BrokerId, float]:
+        """Return how much each broker that lives has in memory, where the system says so."""
+        found = {broker: resident_mb(pid) for broker, pid in self._pids.items()}
+        return {broker: mb for broker, mb in found.items() if mb is not None}
+
+    async def _order(self, order: str, *brokers: BrokerId) -> str:
+        """Let the nursery do something; return what it says to that."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
-        line = f"{order} {self.scot.brokers.index(broker)}\n".encode()
-        stdin.write(line)
-        if await stdout.readline() != line:
-            raise OperationFailed(f"{order} {broker}: the process that starts brokers has ended")
+        numbers = " ".join(str(self.scot.brokers.index(each)) for each in brokers)
+        line = f"{order} {numbers}"
+        stdin.write(f"{line}\n".encode())
+        answer = (await stdout.readline()).decode()
+        if not answer.startswith(line):
+            named = " ".join(map(str, brokers))
+            raise OperationFailed(f"{order} {named}: the process that starts brokers has ended")
+        return answer.removeprefix(line).strip()
 
 
 @asynccontextmanager
 async def mortal_brokers(
-    overlay: str, algorithm: str, log: Path, limits: dict[str, Any] | None = None
+    overlay: str, algorithm: str, log: Path, settings: Mapping[str, Any] | None = None
 ) -> AsyncIterator[MortalBrokers]:
-    """Run an overlay; whatever happens, all its processes end. What brokers say goes to `log`."""
+    """Run an overlay; whatever happens, all its processes end. What brokers say goes to `log`.
+
+    `settings` are those of `nursery.Overlay`.
+    """
     ports = free_ports(len(overlay_named(overlay).brokers))
-    options = {"overlay": overlay, "algorithm": algorithm, "ports": ports, "limits": limits or {}}
+    options = {"overlay": overlay, "algorithm": algorithm, "ports": ports, **(settings or {})}
     with log.open("ab") as said:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -70,6 +88,7 @@ async def mortal_brokers(
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=said,
+            start_new_session=True,  # Ctrl-C is for us alone, who then end it
         )
     try:
         brokers = MortalBrokers(overlay, ports, process)

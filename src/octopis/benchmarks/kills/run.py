@@ -148,7 +148,7 @@ async def strike(  # noqa: PLR0913 - named options of a run
 ) -> AsyncIterator[Aftermath]:
     """Run an overlay, and yield the aftermath of each blow in turn; the dead are back by then."""
     async with (
-        mortal_brokers(overlay, algorithm, log, limits) as brokers,
+        mortal_brokers(overlay, algorithm, log, {"limits": limits or {}}) as brokers,
         witnesses_at(brokers.addresses) as witnesses,
     ):
         await witnesses.agree()
@@ -179,29 +179,41 @@ async def _strike(
     for broker in blow.brokers:
         await heal(broker)
     equal_s = await witnesses.agree()
-    expected = sum(published.values()) * len(living)
-    got = [(broker, source, each) for broker in living for source, each, _ in witnesses[broker].got]
+    numbers = {source.short: each for source, each in published.items()}
+    count = sum(map(len, numbers.values()))
+    got = [
+        (broker, source, each)
+        for broker in living
+        for source, each, _ in witnesses[broker].got
+        if each in numbers.get(source, ())  # a broker that stood still may get older ones now
+    ]
     once = set(got)
     return Aftermath(
         what=blow.what,
         blow=" ".join(broker.short for broker in blow.brokers),
-        published=sum(published.values()),
-        expected=expected,
-        lost=expected - len(once),
+        published=count,
+        expected=count * len(living),
+        lost=count * len(living) - len(once),
         duplicates=len(got) - len(once),
         cut_off=sum(
-            (broker, source.short, count - 1) not in once
+            (broker, source, each[-1]) not in once
             for broker in living
-            for source, count in published.items()
+            for source, each in numbers.items()
         ),
         interruptions_s=[max(0.0, gap - PERIOD_S) for gap in gaps],
         equal_s=equal_s,
     )
 
 
-def _longest_gap_s(witnesses: Witnesses, broker: BrokerId, published: dict[BrokerId, int]) -> float:
+def _longest_gap_s(
+    witnesses: Witnesses, broker: BrokerId, published: dict[BrokerId, range]
+) -> float:
     longest = 0.0
-    for source in published:
-        times = sorted(when for each, _, when in witnesses[broker].got if each == source.short)
+    for source, numbers in published.items():
+        times = sorted(
+            when
+            for each, number, when in witnesses[broker].got
+            if each == source.short and number in numbers
+        )
         longest = max([longest, *(later - earlier for earlier, later in pairwise(times))])
     return longest

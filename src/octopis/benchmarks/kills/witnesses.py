@@ -23,6 +23,8 @@ class Witness:
     broker: BrokerId
     client: Client
     got: list[tuple[str, int, float]] = field(default_factory=list)
+    number: int = 0
+    """Of its next publication. It never begins anew: what comes late is not taken for new."""
 
     async def read(self, notifications: Notifications) -> None:
         """Note what comes."""
@@ -34,15 +36,15 @@ class Witness:
                 assert isinstance(number, int)
                 self.got.append((source, number, now))
 
-    async def publish(self, stop: asyncio.Event, period_s: float) -> int:
-        """Publish one notification in each period; return how many were accepted."""
-        number, due = 0, time.monotonic()
+    async def publish(self, stop: asyncio.Event, period_s: float) -> range:
+        """Publish one notification in each period; return the numbers that were accepted."""
+        first, due = self.number, time.monotonic()
         while not stop.is_set():
-            await self.client.publish({"source": self.broker.short, "number": number})
-            number += 1
+            await self.client.publish({"source": self.broker.short, "number": self.number})
+            self.number += 1
             due += period_s
             await asyncio.sleep(max(0.0, due - time.monotonic()))
-        return number
+        return range(first, self.number)
 
 
 class Witnesses:
@@ -72,10 +74,10 @@ class Witnesses:
         raise OperationFailed(f"brokers do not agree within {limit_s:g} s: {sorted(wanted)}")
 
     async def has_come(
-        self, published: dict[BrokerId, int], living: Collection[BrokerId], limit_s: float
+        self, published: dict[BrokerId, range], living: Collection[BrokerId], limit_s: float
     ) -> None:
         """Wait until the last that was published has come everywhere, but not for ever."""
-        last = {(source.short, count - 1) for source, count in published.items()}
+        last = {(source.short, numbers[-1]) for source, numbers in published.items()}
         deadline = time.monotonic() + limit_s
         while time.monotonic() < deadline:
             if all(

@@ -192,10 +192,12 @@ class Sender:
         if channel.refused_until:  # what came before the channel was known was not taken
             self._resend(channel, channel.acked, channel.refused_until, now_ns, first_ns=0)
             channel.refused_until = 0
+        known = channel.acked
         for after, upto in ack.wanted:
             self._resend(channel, after, upto, now_ns, first_ns=_OVERTAKEN_NS)
-        if channel.lost_until > channel.acked:
-            self._resend(channel, channel.acked, channel.lost_until, now_ns)
+            known = upto  # between the ranges that it names, it has everything
+        if channel.lost_until > known:
+            self._resend(channel, known, channel.lost_until, now_ns)
 
     def _progress(self, channel: Channel, last: int, now_ns: int) -> None:
         sent_ns = None
@@ -236,9 +238,10 @@ class Sender:
     ) -> None:
         """Send again what is for a target after one number, up to another; a burst at most.
 
-        For the first time after `first_ns`, or when the timeout is over.
+        For the first time after `first_ns`, or when the timeout is over. Where nothing that was
+        sent again has helped, the next time is later and later: it may go where nothing comes from.
         """
-        patience_ns = channel.timeout_ns
+        patience_ns = channel.timeout_ns << channel.backoff
         first_ns = min(first_ns, patience_ns)
         count = 0
         for number in channel.pending:
@@ -290,10 +293,10 @@ class Sender:
 
     def _time_out(self, channel: Channel, now_ns: int) -> None:
         """Take all that is under way to be lost: send it again, from the oldest on."""
-        channel.backoff = min(channel.backoff + 1, _BACKOFF_MAX)
         channel.progress_ns = now_ns
         channel.lost_until = channel.last
         self._resend(channel, channel.acked, channel.lost_until, now_ns)
+        channel.backoff = min(channel.backoff + 1, _BACKOFF_MAX)
 
     def _give_up(self, channel: Channel) -> None:
         """Keep nothing more for a target that is silent, until it is back."""

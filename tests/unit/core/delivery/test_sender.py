@@ -108,6 +108,27 @@ def test_what_was_acknowledged_meanwhile_is_not_sent_again(sender: Sender):
     assert numbers(sender.take_again()) == [(1, 1 << OTHER)]
 
 
+def test_what_helps_nothing_is_sent_again_later_and_later(sender: Sender):
+    publish(sender, 0, *[1 << ONE] * 100)
+    acknowledge(sender, 1, 10 * MS)
+    count = 0
+    for now_ms in range(20, 3_020, 10):  # the way of 2 leads nowhere, and 3 and 4 have come
+        acknowledge(sender, 1, now_ms * MS, wanted=((1, 2),))
+        sender.look(now_ms * MS)
+        count += sum(each.number == 2 for each in sender.take_again())
+    assert 4 <= count <= 8, "once in each timeout would be 30 times"
+
+
+def test_what_a_host_has_beyond_a_hole_is_not_sent_again_when_it_says_so(sender: Sender):
+    publish(sender, 0, *[1 << ONE] * 6)
+    acknowledge(sender, 1, 10 * MS)
+    sender.look(120 * MS)
+    sender.take_again()  # all that was under way is taken to be lost
+    publish(sender, 120 * MS, 1 << ONE)
+    acknowledge(sender, 1, 500 * MS, wanted=((1, 2), (4, 5)))
+    assert [each.number for each in sender.take_again()] == [2, 5, 6], "3 and 4 are there"
+
+
 def test_a_round_trip_is_not_measured_by_what_waited_for_something_sent_again(sender: Sender):
     publish(sender, 0, 1 << ONE)
     acknowledge(sender, 1, 10 * MS)
