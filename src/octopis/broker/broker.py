@@ -152,17 +152,7 @@ class LiveBroker:
         self.backpressure = Backpressure(broker, overlay, self.links, self._wake)
         for neighbour in overlay.scot.neighbours(broker):
             self.links[neighbour] = NeighbourLink(self, neighbour)
-        self.posting: Posting | None = None
-        if channels is not None:
-            self.posting = Posting(
-                channels,
-                self.core,
-                overlay.scot,
-                self.links,
-                self.effects,
-                self.backpressure.windows_changed,
-                self._tell_missed,
-            )
+        self.posting = None if channels is None else self._post(channels)
         first = time.time_ns() // 1000  # above what it has used before a restart, if the clock is
         self.inquiries = Inquiries(self.core, overlay.scot, self.links, self.effects, first)
         self.intake = Intake(
@@ -337,6 +327,11 @@ class LiveBroker:
         self.intake.wake()
 
     # Channels
+
+    def _post(self, channels: Channels) -> Posting:
+        held, missed = self.backpressure.windows_changed, self._tell_missed
+        scot = self.overlay.scot
+        return Posting(channels, self.core, scot, self.links, self.effects, held, missed)
 
     def take_posts(self, posts: list[Post]) -> None:
         """Take in what the ends of channels say to each other. Raises ProtocolError."""

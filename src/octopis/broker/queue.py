@@ -28,7 +28,7 @@ class OutputQueue:
         self, bounds: QueueBounds, changed: Callable[[bool], None] = lambda _: None
     ) -> None:
         self._bounds = bounds
-        self._changed = changed
+        self.changed = changed
         self.messages: deque[Encoded] = deque()
         """What waits; only to be looked at."""
 
@@ -55,7 +55,7 @@ class OutputQueue:
             len(self.messages) > bounds.high_water or self.bytes > bounds.high_water_bytes
         ):
             self.has_backpressure = True
-            self._changed(True)
+            self.changed(True)
 
     def take(self, bytes_max: float, count_max: float = float("inf")) -> list[Encoded]:
         """Remove and return messages of at most so many bytes in all, but at least one."""
@@ -111,7 +111,7 @@ class OutputQueue:
             and self.bytes <= bounds.high_water_bytes // 2
         ):
             self.has_backpressure = False
-            self._changed(False)
+            self.changed(False)
 
 
 BURST_S = 0.01

@@ -27,11 +27,11 @@ class CommandPlace(NamedTuple):
 
 COMMANDS = {
     "pub": CommandPlace(
-        "octopis.cli.pub:pub",
+        "octopis.cli.live.pub:pub",
         "Publish a notification, or many from JSON lines; say how many were accepted.",
     ),
     "sub": CommandPlace(
-        "octopis.cli.sub:sub",
+        "octopis.cli.live.sub:sub",
         "Subscribe, and print one line of JSON for each notification, until Ctrl-C.",
     ),
     "sweep": CommandPlace(
@@ -61,11 +61,11 @@ COMMANDS = {
         "Overlays in virtual time: make an example scenario, run it, replay a violation.",
     ),
     "overlay": CommandPlace(
-        "octopis.cli.overlay:app",
+        "octopis.cli.live.overlay:app",
         "Live overlays on this machine: up, list, status, down, play, config.",
     ),
     "broker": CommandPlace(
-        "octopis.cli.overlay:broker_app", "One broker of an overlay, in the foreground."
+        "octopis.cli.live.overlay:broker_app", "One broker of an overlay, in the foreground."
     ),
     "workload": CommandPlace(
         "octopis.cli.workload:app", "From quotes to scenarios, on Spark: ingest, build, truth."
@@ -75,7 +75,7 @@ COMMANDS = {
         "What runs have left behind: metrics and check on Spark, plot.",
     ),
     "bench": CommandPlace(
-        "octopis.cli.bench:app",
+        "octopis.cli.bench.app:app",
         "Measure OctopiS here: matching, routing, simulator, faults, broker, attack, kills, "
         "channels, pipeline.",
     ),

@@ -64,12 +64,14 @@ def test_routing_measures_every_algorithm(octopis):
 
 
 def test_broker_measures_rates_and_round_trips(octopis):
-    status, printed, _ = octopis("bench", "broker", "--notifications", "300", "--json")
+    words = ("--notifications", "300", "--algorithm", "tnr", "--level", "none", "--json")
+    status, printed, _ = octopis("bench", "broker", *words)
     assert status == 0
     figures = json.loads(printed)["figures"]
     units = {figure["unit"] for figure in figures}
     assert units == {"notifications/s", "deliveries/s", "ms, median round trip"}
     assert all(figure["value"] > 0 for figure in figures)
+    assert {figure["variant"] for figure in figures} == {"tnr without channels"}
     assert sum(figure["target"] is not None for figure in figures) == 6
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from octopis.cli import overlay as overlay_commands
-from octopis.cli import overlay_output
+from octopis.cli.live import overlay as overlay_commands
+from octopis.cli.live import overlay_output
 from octopis.core.routing import Algorithm
 from octopis.overlay.registry import OverlayState, StateFolder
 from octopis.overlay.settings import parse_overlay

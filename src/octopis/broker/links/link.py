@@ -68,12 +68,11 @@ class NeighbourLink:
         self._queue_log = broker.recorder.link_log(neighbour)
         self._limits = overlay.limits
         self._policy = overlay.queues.policy
-        if overlay.has_channels:  # nobody waits for a link: what it drops is sent again
-            self.queue = OutputQueue(overlay.queues)
-        else:
-            told = partial(self._backpressure.output_changed, self)
-            self.queue = OutputQueue(overlay.queues, told)
+        self.queue = OutputQueue(overlay.queues)
+        """Notifications that wait."""
 
+        if not overlay.has_channels:  # else nobody waits for a link: what it drops is sent again
+            self.queue.changed = partial(self._backpressure.output_changed, self)
         self.changes = WaitingChanges(
             overlay.queues.high_water, partial(self._backpressure.changes_changed, self)
         )
@@ -94,9 +93,7 @@ class NeighbourLink:
                 is_numbered=overlay.has_channels,
             )
             self._encode = self._targeted.encode
-        self._plain_kind = (
-            FrameKind.NOTIFICATIONS if self._targeted is None else self._targeted.kind
-        )
+        self._plain_kind = getattr(self._targeted, "kind", FrameKind.NOTIFICATIONS)
         self._unreadable = 0
         self._decoder = LinkDecoder(self._targeted)
         self._inbox: deque[Frame] = deque()

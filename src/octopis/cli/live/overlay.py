@@ -18,6 +18,12 @@ from rich.progress import MofNCompleteColumn
 
 from octopis.broker.tracing import TraceOptions
 from octopis.cli import options, output
+from octopis.cli.live.overlay_output import (
+    print_overlays,
+    print_played,
+    print_started,
+    print_status,
+)
 from octopis.cli.options import (
     AlgorithmOption,
     ConfigOption,
@@ -27,12 +33,6 @@ from octopis.cli.options import (
     addresses_of,
     base_of,
     configured_overlay,
-)
-from octopis.cli.overlay_output import (
-    print_overlays,
-    print_played,
-    print_started,
-    print_status,
 )
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.overlay.deployment import Addresses, run

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from octopis.benchmarks import calibration, hostile, matching, routing
-from octopis.cli import bench_channels, bench_live, options, output
+from octopis.cli import options, output
+from octopis.cli.bench import channels, live
 from octopis.cli.topology import load
 from octopis.errors import InvalidConfiguration
 from octopis.report import machine
@@ -20,7 +21,7 @@ app = typer.Typer(
     "channels, pipeline.",
     no_args_is_help=True,
 )
-SeedOption = bench_live.SeedOption
+SeedOption = live.SeedOption
 
 
 @app.command(name="matching")
@@ -91,10 +92,10 @@ def bench_routing(
     )
 
 
-app.command(name="broker")(bench_live.bench_broker)
-app.command(name="attack")(bench_live.bench_attack)
-app.command(name="kills")(bench_live.bench_kills)
-app.command(name="channels")(bench_channels.bench_channels)
+app.command(name="broker")(live.bench_broker)
+app.command(name="attack")(live.bench_attack)
+app.command(name="kills")(live.bench_kills)
+app.command(name="channels")(channels.bench_channels)
 
 
 @app.command(name="simulator")

@@ -1,0 +1,1 @@
+"""`octopis bench`: what can be measured here."""

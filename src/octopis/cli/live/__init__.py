@@ -1,0 +1,1 @@
+"""Live overlays from the shell: start and watch them, publish, subscribe."""
