@@ -4,7 +4,7 @@ At `PLAIN` costs everything is easy to add up: a message keeps a server busy for
 sender for 1 us, and is on its way for 100 us.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -227,6 +227,20 @@ def made_deliveries(trace: Path) -> list[tuple[str, int, str]]:
         (row["publisher"], row["sequence"], row["subscription"])
         for row in rows(trace, "deliveries")
     )
+
+
+def out_of_order(trace: Path) -> int:
+    """Count deliveries that came after a later one of the same publisher, subscriber for each."""
+    last: dict[tuple[str, str], int] = defaultdict(lambda: -1)
+    found = 0
+    in_time = sorted(
+        rows(trace, "deliveries"), key=lambda row: (row["delivered_ns"], row["sequence"])
+    )
+    for row in in_time:
+        whose = row["publisher"], row["subscription"]
+        found += row["sequence"] < last[whose]
+        last[whose] = max(last[whose], row["sequence"])
+    return found
 
 
 # Random scenarios
