@@ -172,7 +172,9 @@ def test_who_holds_the_most_is_sent_away_when_all_hold_too_much():
 
 
 def test_dear_publications_are_matched_a_few_at_a_time(monkeypatch):
-    monkeypatch.setattr("octopis.broker.turns.DEAR_S", 0.00001)  # so they are on any machine
+    monkeypatch.setattr(
+        "octopis.broker.clients.turns.DEAR_S", 0.00001
+    )  # so they are on any machine
 
     async def work(broker: LiveBroker) -> None:
         letters = "abcdefghijklmnopqrstuvwxyz"

@@ -18,12 +18,14 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from octopis.core.delivery.options import DeliveryOptions
 from octopis.core.filters import print_filter
 from octopis.core.routing import Algorithm
 from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import SCOT, NamedTopology
 from octopis.scenario.costs import Costs, Profile
 from octopis.scenario.document import (
+    ROUTING_ALONE,
     CutLink,
     Fault,
     Heading,
@@ -93,6 +95,7 @@ class Setup:
     congestion_threshold: float = 10.0
     window_ns: int = 50 * MS
     queues: QueueOptions = field(default_factory=QueueOptions)
+    delivery: DeliveryOptions = ROUTING_ALONE
     faults: tuple[Fault, ...] = ()
     seed: int = 7
 
@@ -121,6 +124,7 @@ def written(setup: Setup, folder: Path) -> Scenario:
         routing,
         profile=Profile("test", setup.costs, sources),
         queues=setup.queues,
+        delivery=setup.delivery,
         faults=setup.faults,
     )
     subscriptions = [

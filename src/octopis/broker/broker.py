@@ -15,19 +15,19 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from socket import socket
 
-from octopis.broker.backpressure import Backpressure
+from octopis.broker.clients.intake import Intake
+from octopis.broker.clients.session import ClientSession
 from octopis.broker.connection import LogLimit
 from octopis.broker.effects import Effects
 from octopis.broker.handshake import Dialler, Reception, dials
-from octopis.broker.intake import Intake
-from octopis.broker.link import NeighbourLink
+from octopis.broker.links.backpressure import Backpressure
+from octopis.broker.links.link import NeighbourLink
+from octopis.broker.links.posting import Posting
+from octopis.broker.links.settling import Inquiries
 from octopis.broker.memory import Memory
 from octopis.broker.pace import Pace
-from octopis.broker.posting import Posting
 from octopis.broker.recorder import Recorder
-from octopis.broker.session import ClientSession
 from octopis.broker.settings import OverlayConfiguration
-from octopis.broker.settling import Inquiries
 from octopis.broker.status import status_of
 from octopis.client.address import Address
 from octopis.core.delivery.channels import Channels

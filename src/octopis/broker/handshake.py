@@ -9,9 +9,9 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
+from octopis.broker.clients.session import ClientSession
 from octopis.broker.connection import Connection
-from octopis.broker.link import NeighbourLink
-from octopis.broker.session import ClientSession
+from octopis.broker.links.link import NeighbourLink
 from octopis.broker.settings import OverlayConfiguration
 from octopis.client.address import Address, Backoff
 from octopis.core.model import BrokerId

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import repeat
 
-from octopis.broker.changes import Key
+from octopis.broker.links.changes import Key
 from octopis.broker.settings import LinkPolicy, OverlayConfiguration
 from octopis.broker.tracing import Row, Tracing
 from octopis.core.model import BrokerId, Notification

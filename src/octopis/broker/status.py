@@ -5,8 +5,8 @@ from dataclasses import asdict
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from octopis.broker.link import NeighbourLink
-from octopis.broker.session import ClientSession
+from octopis.broker.clients.session import ClientSession
+from octopis.broker.links.link import NeighbourLink
 from octopis.core.delivery.options import Level
 
 if TYPE_CHECKING:

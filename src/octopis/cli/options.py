@@ -16,6 +16,7 @@ import typer
 from octopis.cli import output
 from octopis.cli.topology import load
 from octopis.client.address import DEFAULT_PORT
+from octopis.core.delivery.options import DeliveryOptions, Level
 from octopis.core.routing import CONGESTION_THRESHOLD, WINDOW_MS, Algorithm
 from octopis.core.routing.options import RoutingOptions
 from octopis.core.toml import described
@@ -109,12 +110,17 @@ def _how_it_is_run(  # noqa: PLR0913 - each is an option of the command
         float, typer.Option(help=f"{described(RoutingOptions, 'window_ms')}.")
     ] = WINDOW_MS,
     queue_capacity: Annotated[int, typer.Option(help="Messages in an output queue.")] = 100_000,
+    level: Annotated[
+        Level,
+        typer.Option(help="memory (tnr): all is delivered once and in order; none: as routed."),
+    ] = Level.NONE,
 ) -> dict[str, Any]:
     return {
         "routing": RoutingOptions(algorithm, congestion_threshold, window_ms),
         "topology": load(topology),
         "profile": load_profile(profile),
         "queues": QueueOptions(queue_capacity),
+        "delivery": DeliveryOptions(level),
     }
 
 

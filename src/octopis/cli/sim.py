@@ -229,6 +229,11 @@ def print_summary(summary: RunSummary, folder: Path, delays: dict[str, int | Non
         facts.append(("copies by reason" if is_tnr else "cases of dynamic routing", cases))
     if summary.dead_brokers:
         facts.append(("dead brokers", ", ".join(summary.dead_brokers)))
+    if summary.sent_again is not msgspec.UNSET:
+        facts.append(("sent again", summary.sent_again))
+        facts.append(("... and were there before", summary.duplicates))
+    if summary.given_up:
+        facts.append(("given up", summary.given_up))
     if summary.sync_ims:
         facts.append(("IMs of links that came back", summary.sync_ims))
     output.print_facts(f"{summary.scenario}, seed {summary.seed}", facts)

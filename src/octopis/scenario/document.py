@@ -10,9 +10,11 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from octopis.core.delivery.options import DeliveryOptions, Level
 from octopis.core.model import BrokerId
+from octopis.core.routing import Algorithm
 from octopis.core.routing.options import RoutingOptions
-from octopis.core.toml import decode, encode_table
+from octopis.core.toml import decode, described, encode_table
 from octopis.core.topology import NamedTopology, catalogue_names, format_topology, from_catalogue
 from octopis.core.topology.document import TopologyDocument, topology_of
 from octopis.errors import InvalidConfiguration, InvalidTopology
@@ -30,6 +32,11 @@ _QUEUE_COMMENTS = {
     "": "one output queue for each direction of each link",
     "policy": "at the bound: drop_newest, drop_oldest or stop",
 }
+_DELIVERY_COMMENTS = {
+    name: described(DeliveryOptions, name) for name in DeliveryOptions.__struct_fields__
+}
+ROUTING_ALONE = DeliveryOptions(level=Level.NONE)
+"""Whatever a full queue or a cut link loses is lost: what the paper compares."""
 
 
 class Heading(msgspec.Struct, frozen=True):
@@ -81,11 +88,17 @@ class ScenarioDocument(TopologyDocument, frozen=True, kw_only=True):
 
     scenario: Heading
     routing: RoutingOptions
+    delivery: DeliveryOptions = ROUTING_ALONE
     queues: QueueOptions = QueueOptions()
     costs: Costs
     slow_links: tuple[SlowLink, ...] = ()
     cut_links: tuple[CutLink, ...] = ()
     dead_brokers: tuple[DeadBroker, ...] = ()
+
+    @property
+    def has_channels(self) -> bool:
+        """Whether hosts number what they send each other, and send again what is lost."""
+        return self.delivery.level is not Level.NONE
 
 
 def parse_scenario(text: str, where: str) -> tuple[ScenarioDocument, NamedTopology]:
@@ -104,7 +117,17 @@ def parse_scenario(text: str, where: str) -> tuple[ScenarioDocument, NamedTopolo
                 if _overlap(fault, other, topology):
                     raise InvalidConfiguration(f"{place} and [{before}] overlap: make them one")
     dead_brokers(document, topology, where)
+    check_delivery(document.routing, document.delivery, where)
     return document, topology
+
+
+def check_delivery(routing: RoutingOptions, delivery: DeliveryOptions, where: str) -> None:
+    """Raise InvalidConfiguration where an algorithm cannot keep what delivery promises."""
+    if delivery.level is not Level.NONE and routing.algorithm is not Algorithm.TNR:
+        raise InvalidConfiguration(
+            f'{where}: the delivery level "{delivery.level.value}" needs target routing, and the '
+            f'algorithm is {routing.algorithm.value}: choose tnr, or the level "none"'
+        )
 
 
 def dead_brokers(
@@ -154,6 +177,7 @@ def format_scenario(  # noqa: PLR0913 - the tables of one document
     *,
     profile: Profile,
     queues: QueueOptions,
+    delivery: DeliveryOptions = ROUTING_ALONE,
     faults: tuple[Fault, ...] = (),
 ) -> str:
     """Return the text of a `scenario.toml`."""
@@ -167,6 +191,9 @@ def format_scenario(  # noqa: PLR0913 - the tables of one document
         encode_table("queues", msgspec.structs.asdict(queues), _QUEUE_COMMENTS),
         format_profile(profile),
     ]
+    if delivery != ROUTING_ALONE:
+        options = msgspec.to_builtins(delivery)
+        tables.insert(3, encode_table("delivery", options, _DELIVERY_COMMENTS))
     tables += [
         encode_table(f"[{_TABLES[type(fault)]}]", msgspec.structs.asdict(fault)) for fault in faults
     ]

@@ -20,6 +20,7 @@ from octopis.scenario import publications, tables
 from octopis.scenario.document import (
     DeadBroker,
     ScenarioDocument,
+    check_delivery,
     dead_brokers,
     parse_scenario,
 )
@@ -54,9 +55,13 @@ class Scenario:
         return (batch for batch in heard if batch.publishers)
 
     def with_algorithm(self, algorithm: Algorithm) -> "Scenario":
-        """Return the scenario routed by another algorithm; its tables stay the same."""
+        """Return the scenario routed by another algorithm; its tables stay the same.
+
+        Raises InvalidConfiguration where it asks for a delivery that the algorithm does not have.
+        """
         routing = msgspec.structs.replace(self.document.routing, algorithm=algorithm)
         document = msgspec.structs.replace(self.document, routing=routing)
+        check_delivery(routing, document.delivery, str(self.folder))
         return replace(self, document=document)
 
     def with_dead(self, brokers: Iterable[BrokerId]) -> "Scenario":

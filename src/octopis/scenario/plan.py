@@ -10,12 +10,20 @@ from typing import Annotated, Any, get_args, get_origin
 from msgspec import NODEFAULT, Meta, Struct, field
 from msgspec.structs import fields
 
+from octopis.core.delivery.options import DeliveryOptions
 from octopis.core.routing.options import RoutingOptions
 from octopis.core.toml import bounds, described, is_within
 from octopis.core.topology import NamedTopology, from_catalogue
 from octopis.errors import InvalidConfiguration
 from octopis.scenario.costs import Profile, profile_named
-from octopis.scenario.document import Fault, Heading, QueueOptions, format_scenario
+from octopis.scenario.document import (
+    ROUTING_ALONE,
+    Fault,
+    Heading,
+    QueueOptions,
+    check_delivery,
+    format_scenario,
+)
 
 MINUTES_MAX = 1_000_000
 """About two years: all times of a run then fit in 64 bits."""
@@ -31,6 +39,7 @@ class ScenarioPlan(Struct, frozen=True, kw_only=True):
     topology: NamedTopology = field(default_factory=lambda: from_catalogue("figure-3"))
     profile: Profile = field(default_factory=lambda: profile_named("paper"))
     queues: QueueOptions = QueueOptions()
+    delivery: DeliveryOptions = ROUTING_ALONE
     faults: tuple[Fault, ...] = ()
 
     subscribers: Annotated[int, Meta(ge=0, description="Clients with one subscription each.")] = 100
@@ -63,6 +72,7 @@ class ScenarioPlan(Struct, frozen=True, kw_only=True):
         """Raise InvalidConfiguration where a number makes no sense, alone or with others."""
         for number in PLAN_NUMBERS:
             number.check(getattr(self, number.field))
+        check_delivery(self.routing, self.delivery, self.name)
         clusters = len(self.topology.scot.clusters)
         if self.high_rate_publishers > clusters:
             raise InvalidConfiguration(
@@ -87,6 +97,7 @@ class ScenarioPlan(Struct, frozen=True, kw_only=True):
             self.routing,
             profile=self.profile,
             queues=self.queues,
+            delivery=self.delivery,
             faults=self.faults,
         )
 

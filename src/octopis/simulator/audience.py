@@ -202,7 +202,8 @@ class Copy(msgspec.Struct, frozen=True, gc=False):
     """A copy for one link, or for several where they are the same.
 
     `mask` is what it carries: pending clusters (DNR) or brokers by their bits (BID, TNR); `tried`
-    are the clusters from which it was sent around in this region (TNR).
+    are the clusters from which it was sent around in this region (TNR). `attempt` tells the copies
+    apart that channels have sent again, for the checkers alone.
     """
 
     subject: Any
@@ -214,3 +215,4 @@ class Copy(msgspec.Struct, frozen=True, gc=False):
     message: Any = None
     """The routing core's own message, where real brokers run."""
     tried: int = 0
+    attempt: int = 0

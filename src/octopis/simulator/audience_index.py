@@ -5,6 +5,7 @@ from typing import Any
 
 from octopis.core.filters import Filter
 from octopis.core.matching.interface import Batch
+from octopis.core.model import Notification
 from octopis.core.model.notification import Value
 from octopis.simulator.audience import Flight
 
@@ -21,6 +22,13 @@ class FlightAttributes(dict[str, Value]):
         super().__init__(flight.audience.attributes[flight.row])
         self.flight = flight
         self.matching = flight.audience.matching(flight.row)
+
+
+def flight_of(notification: Notification) -> Flight:
+    """Return the flight of a notification that brokers have passed on."""
+    attributes = notification.attributes
+    assert isinstance(attributes, FlightAttributes), "brokers pass attributes on untouched"
+    return attributes.flight
 
 
 class AudienceIndex:

@@ -10,6 +10,7 @@ nothing lost    everyone who wants a notification gets it, unless a copy was dro
                 holds among those who are connected under BID, and under TNR as long as fewer are
                 dead than there are clusters; otherwise what is lost is counted
 only matches    nothing is delivered to those who do not want it
+in order        with channels, a host is handed a publisher's notifications in their order
 conservation    every copy that was put on a queue was taken in or counted as lost, exactly once
 link status     the counts of the Link Status Table are those of the messages
 """
@@ -48,6 +49,9 @@ class Laws:
         self._publishers = publishers
         self._subscribers = subscribers
         self._path_max = path_max(network, algorithm)
+        self._tries = 1 << 2 * len(network.scot.clusters)
+        self._handed_on: dict[tuple[int, int], int] = {}
+        """The last number of each publisher that each station was handed."""
         self._everyone = (1 << len(network.stations)) - 1
         dead = network.parts.count(-1)
         self._has_dead = bool(dead)
@@ -110,7 +114,8 @@ class Laws:
             self._check_targets(flight, copy, station, now)
 
     def _check_targets(self, flight: Flight, copy: Copy, station: Station, now: int) -> None:
-        place = copy.tried * len(self._taken_in) + station.index
+        tried = copy.attempt * self._tries + copy.tried  # what is sent again may come again
+        place = tried * len(self._taken_in) + station.index
         visits = flight.visits
         if visits is None:
             flight.visits = {place: copy.mask}
@@ -181,6 +186,14 @@ class Laws:
             self._break("only matches", "a subscriber does not want it", now, station, flight)
         if set(wanted) - set(found):
             self._break("nothing lost", "a subscriber got nothing", now, station, flight)
+
+    def in_order(self, flight: Flight, station: Station, now: int) -> None:
+        """Check that nothing is handed on at a broker after a later one of its publisher."""
+        whose, number = (flight.publisher, station.index), flight.sequence
+        last = self._handed_on.get(whose, number - 1)
+        if number <= last:
+            self._break("in order", f"{last} was handed on before", now, station, flight)
+        self._handed_on[whose] = number
 
     def ask_filters(self, audience: Audience) -> None:
         """Ask the filters themselves about some pairs: of all pairs, and of the matching ones."""

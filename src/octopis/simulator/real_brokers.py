@@ -8,6 +8,7 @@ subscriptions match a notification is the one thing that they do not find out th
 index answers from the audience, so that a run takes minutes and not hours.
 """
 
+from octopis.core.delivery.channels import Channels
 from octopis.core.filters import Filter
 from octopis.core.model import Notification
 from octopis.core.routing import (
@@ -26,7 +27,7 @@ from octopis.core.routing.messages import Flooded, HostChange, HostState, HostTa
 from octopis.errors import OperationFailed
 from octopis.scenario.folder import Scenario
 from octopis.simulator.audience import Broadcast, Copy, Flight
-from octopis.simulator.audience_index import AudienceIndex, FlightAttributes
+from octopis.simulator.audience_index import AudienceIndex, FlightAttributes, flight_of
 from octopis.simulator.kernel import Kernel
 from octopis.simulator.laws import Laws
 from octopis.simulator.ledger import Ledger
@@ -68,6 +69,7 @@ class RealBrokers:
                 congestion_threshold=options.congestion_threshold,
                 window_ms=options.window_ms,
                 index=lambda: AudienceIndex(self._numbers),
+                channels=self._channels_of(station),
             )
             for station in kernel.network.stations
         ]
@@ -76,6 +78,10 @@ class RealBrokers:
             output.status = status
             if not output.up:  # one of its ends is dead
                 self.brokers[output.source.index].link_down(output.target.broker)
+
+    def _channels_of(self, station: Station) -> Channels | None:  # noqa: ARG002
+        """Return the channels of a station: here it has none."""
+        return None
 
     # What the kernel asks
 
@@ -121,19 +127,29 @@ class RealBrokers:
         self._deliver(station, effects, flight, copy.hops, now)
         if self._is_tnr:
             carried = (copy.mask if copy.hops else flight.targets) & ~station.bit
-            _excuse_unreachable(flight, carried, effects, broker, out_of_reach)
+            self._excuse_unreachable(flight, carried, effects, broker, out_of_reach)
         else:
             self._excuse(station, output, copy)
         self._pass_on(station, flight, effects, copy.hops + 1, now)
 
-    def _pass_on(
-        self, station: Station, flight: Flight, effects: list[Effect], hops: int, now: int
+    def _pass_on(  # noqa: PLR0913, PLR0917 - what a copy has become
+        self,
+        station: Station,
+        flight: Flight,
+        effects: list[Effect],
+        hops: int,
+        now: int,
+        attempt: int = 0,
     ) -> None:
         """Send the copies that a copy has become, and count it as done."""
         made = _count(effects)
         flight.copies += made
         flight.outstanding += made  # before any is sent: a full queue may lose one at once
-        self._enqueue(station, effects, hops, now)
+        self._enqueue(station, effects, hops, now, attempt)
+        self._end(flight, now)
+
+    def _end(self, flight: Flight, now: int) -> None:
+        """Count what kept a notification under way, and does so no more."""
         flight.outstanding -= 1
         if not flight.outstanding:
             self._ledger.completed(flight, now)
@@ -160,6 +176,19 @@ class RealBrokers:
                 flight.excused |= copy.mask if copy.hops else flight.targets
             elif output is None or not way.is_icol or copy.mask >> way.target.broker.cluster & 1:
                 flight.excused |= way.behind
+
+    @staticmethod
+    def _excuse_unreachable(
+        flight: Flight, carried: int, effects: list[Effect], broker: Broker, counted: int
+    ) -> None:
+        """Excuse the targets that a broker has found no way to, if it has counted as many."""
+        for effect in effects:
+            if isinstance(effect, Enqueue):
+                for message in effect.messages:
+                    assert isinstance(message, NotificationMessage), "what is routed is sent on"
+                    carried &= ~message.targets
+        if broker.counters.lost_without_route - counted == carried.bit_count():
+            flight.excused |= carried
 
     # Subscriptions
 
@@ -221,26 +250,27 @@ class RealBrokers:
 
     # Effects
 
-    def _enqueue(self, station: Station, effects: list[Effect], hops: int, now: int) -> None:
+    def _enqueue(
+        self, station: Station, effects: list[Effect], hops: int, now: int, attempt: int = 0
+    ) -> None:
         """Put a broker's messages on their queues, output by output."""
         by_link = {effect.link: effect for effect in effects if isinstance(effect, Enqueue)}
         for output in station.outputs if by_link else ():
             sent = by_link.get(output.target.broker)
             if sent is not None:
                 for message, reason in zip(sent.messages, sent.reasons, strict=True):
-                    copy = self._copy(message, reason, hops)
+                    copy = self._copy(message, reason, hops, attempt)
                     self._kernel.enqueue(output, copy, now)
                     output.high_rate_messages += _is_high_rate(copy)
                     output.subscription_messages += reason is Reason.SUBSCRIPTION
                     self._ledger.sync_ims += reason is Reason.SYNC
 
-    def _copy(self, message: Message, reason: Reason, hops: int) -> Copy:
+    def _copy(self, message: Message, reason: Reason, hops: int, attempt: int) -> Copy:
         if isinstance(message, NotificationMessage):
-            attributes = message.notification.attributes
-            assert isinstance(attributes, FlightAttributes), "brokers pass attributes on untouched"
+            flight = flight_of(message.notification)
             mask = int(message.cbv_p) or message.targets
             send_ns = self._priced.send_ns(mask)
-            return Copy(attributes.flight, hops, send_ns, reason, mask, message, message.tried)
+            return Copy(flight, hops, send_ns, reason, mask, message, message.tried, attempt)
         mask, tried = 0, 0
         if isinstance(message, HostChange):
             mask, tried = message.targets, message.tried
@@ -275,14 +305,17 @@ class RealBrokers:
         out_of_reach = broker.counters.lost_without_route
         effects = broker.link_down(output.target.broker, [copy.message], now)
         flight.visits = None  # its way begins anew, for the checkers, too
-        _excuse_unreachable(flight, copy.mask, effects, broker, out_of_reach)
-        self._pass_on(station, flight, effects, copy.hops, now)
+        self._excuse_unreachable(flight, copy.mask, effects, broker, out_of_reach)
+        self._pass_on(station, flight, effects, copy.hops, now, copy.attempt)
 
     def restore(self, output: Output, now: int) -> None:
         """Bring one direction of a link back; the broker brings its neighbour up to date."""
         output.up = True
         effects = self.brokers[output.source.index].link_up(output.target.broker, now)
         self._enqueue(output.source, effects, 1, now)
+
+    def end(self) -> None:
+        """Know that nothing is on its way any more."""
 
     def cases(self) -> dict[str, int]:
         """Return how often each case of dynamic routing occurred."""
@@ -295,19 +328,6 @@ class RealBrokers:
 
 def _is_high_rate(copy: Copy) -> bool:
     return isinstance(copy.subject, Flight) and copy.subject.high_rate
-
-
-def _excuse_unreachable(
-    flight: Flight, carried: int, effects: list[Effect], broker: Broker, counted: int
-) -> None:
-    """Excuse the targets that a broker has found no way to, if it has counted as many."""
-    for effect in effects:
-        if isinstance(effect, Enqueue):
-            for message in effect.messages:
-                assert isinstance(message, NotificationMessage), "what is routed is sent on"
-                carried &= ~message.targets
-    if broker.counters.lost_without_route - counted == carried.bit_count():
-        flight.excused |= carried
 
 
 def _count(effects: list[Effect]) -> int:

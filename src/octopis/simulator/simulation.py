@@ -9,6 +9,7 @@ from msgspec import UNSET
 from octopis.core.routing import Algorithm, Reason
 from octopis.scenario.folder import Scenario
 from octopis.simulator.audience import Broadcast, Copy, Flight, Matcher
+from octopis.simulator.channelled_brokers import ChannelledBrokers
 from octopis.simulator.kernel import Arrival, Kernel, Traffic
 from octopis.simulator.laws import Laws
 from octopis.simulator.ledger import Ledger, Progress
@@ -52,8 +53,8 @@ class Simulation:
         full = writer.level is Level.FULL
         self._scenario = scenario
         self._level = writer.level
-        # Samples and cuts look at all stations at one moment: then nothing is done ahead of time.
-        exact = full or bool(document.cut_links)
+        # Samples, cuts and channels look at stations at one moment: nothing is done ahead of time.
+        exact = full or bool(document.cut_links) or document.has_channels
         self.network = Network(scenario.topology.scot, document.costs.latency_ns, exact=exact)
         self.network.kill(scenario.dead)
         algorithm, subscribers = document.routing.algorithm, scenario.subscribers
@@ -67,7 +68,9 @@ class Simulation:
             self.network.track_queues(document.routing.congestion_threshold, window_ns)
         self._real: RealBrokers | None = None
         self.subscribing, self.notifying = self._traffic(
-            real_brokers=real_brokers or bool(document.cut_links or scenario.dead)
+            real_brokers=real_brokers
+            or bool(document.cut_links or scenario.dead)
+            or document.has_channels
         )
         self._begin_ns = 0
         self._windows = windows
@@ -87,12 +90,13 @@ class Simulation:
             notifying = TargetNotifying(*parts, count)
         else:
             subscribing = TwoStepSubscribing(*parts)
-            kind = DynamicNotifying if algorithm is Algorithm.DNR else StaticNotifying
-            notifying = kind(*parts, count)
+            is_dynamic = algorithm is Algorithm.DNR
+            notifying = (DynamicNotifying if is_dynamic else StaticNotifying)(*parts, count)
         if not real_brokers:
             return subscribing, notifying
+        kind = ChannelledBrokers if self._scenario.document.has_channels else RealBrokers
         priced = subscribing, notifying
-        real = RealBrokers(self._scenario, self.kernel, self.ledger, self.laws, priced)
+        real = kind(self._scenario, self.kernel, self.ledger, self.laws, priced)
         self._real = real
         return real, real
 
@@ -112,6 +116,7 @@ class Simulation:
             self.kernel.run(self.notifying, laws.of_notifications, self._publications())
         else:
             self.kernel.run(self.notifying, laws.served, self._publications())
+            self._real.end()
         self.laws.conserved(self.ledger.last_ns)
         self.laws.all_arrived(self.ledger.under_way, self.ledger.last_ns)
 
@@ -121,7 +126,9 @@ class Simulation:
         scenario, document = self._scenario, self._scenario.document
         outputs, ledger = self.network.outputs, self.ledger
         subscription_ims = sum(output.subscription_messages for output in outputs)
-        cases = ledger.cases if self._real is None else self._real.cases()
+        real = self._real
+        cases = ledger.cases if real is None else real.cases()
+        channels = real.counts if isinstance(real, ChannelledBrokers) else None
         return RunSummary(
             version=__version__,
             source="simulator",
@@ -143,6 +150,9 @@ class Simulation:
             subscription_duplicates=ledger.duplicates,
             notification_ims=sum(o.messages for o in outputs) - subscription_ims - ledger.sync_ims,
             sync_ims=ledger.sync_ims,
+            sent_again=channels.sent_again if channels else UNSET,
+            duplicates=channels.duplicates if channels else UNSET,
+            given_up=channels.given_up if channels else UNSET,
             dnr_cases=dict(sorted(cases.items())),
             dead_brokers=sorted(broker.short for broker in scenario.dead) or UNSET,
             queue_length_max=max((output.longest for output in outputs), default=0),

@@ -79,6 +79,12 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     sync_ims: int = 0
     dead_brokers: list[str] | msgspec.UnsetType = msgspec.UNSET
     """Brokers that were dead all the time, if any: their clients are not counted."""
+    sent_again: int | msgspec.UnsetType = msgspec.UNSET
+    """Where the simulated brokers have channels: notifications that hosts have sent again."""
+    duplicates: int | msgspec.UnsetType = msgspec.UNSET
+    """And copies that their targets had already, and have dropped."""
+    given_up: int | msgspec.UnsetType = msgspec.UNSET
+    """And what was never sent, or sent no more, to targets that were silent for too long."""
     dnr_cases: dict[str, int]
     """How often each case of dynamic routing occurred; under target routing, copies by reason."""
     queue_length_max: int

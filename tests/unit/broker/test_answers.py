@@ -1,4 +1,4 @@
-from octopis.broker.answers import Answers
+from octopis.broker.clients.answers import Answers
 from octopis.core.wire.client import AnswerItem, PublishRequest
 from octopis.errors import ConnectionLost, InvalidNotification, InvalidSubscription
 

@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
-from octopis.broker.backpressure import hosts_behind, targets_behind
-from octopis.broker.notices import Notices
+from octopis.broker.links.backpressure import hosts_behind, targets_behind
+from octopis.broker.links.notices import Notices
 from octopis.core.routing import Algorithm
 from octopis.core.wire.control import Notice
 from octopis.errors import ProtocolError

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from octopis.broker.changes import WaitingChanges
+from octopis.broker.links.changes import WaitingChanges
 from octopis.core.filters import parse_filter
 from octopis.core.model import ClusterBitVector
 from octopis.core.routing.messages import (

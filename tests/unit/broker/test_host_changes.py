@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from octopis.broker.changes import WaitingChanges
+from octopis.broker.links.changes import WaitingChanges
 from octopis.core.filters import parse_filter
 from octopis.core.routing.messages import (
     HeardVersions,

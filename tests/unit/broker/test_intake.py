@@ -2,7 +2,7 @@ import asyncio
 from collections import deque
 from typing import Any
 
-from octopis.broker.intake import BATCH_MAX, Intake
+from octopis.broker.clients.intake import BATCH_MAX, Intake
 from octopis.broker.pace import Pace
 from octopis.broker.recorder import Recorder
 from octopis.broker.settings import Limits
@@ -211,8 +211,10 @@ def test_nothing_passes_while_publishers_wait_and_all_later():
 
 
 def test_whoever_is_dear_rests_and_others_go_on_meanwhile(monkeypatch):
-    monkeypatch.setattr("octopis.broker.turns.TURN_S", 0.0)  # all turns take long, and are dear
-    monkeypatch.setattr("octopis.broker.turns.DEAR_S", 0.0)
+    monkeypatch.setattr(
+        "octopis.broker.clients.turns.TURN_S", 0.0
+    )  # all turns take long, and are dear
+    monkeypatch.setattr("octopis.broker.clients.turns.DEAR_S", 0.0)
 
     async def work(intake: Intake, home: Home) -> None:
         rests: list[tuple[Any, ...]] = []

@@ -1,4 +1,4 @@
-from octopis.broker.kept import SentDeliveries, new_token, owner_of
+from octopis.broker.clients.kept import SentDeliveries, new_token, owner_of
 from octopis.broker.memory import Memory
 from octopis.broker.settings import Limits, QueueBounds
 from octopis.core.wire.greeting import ClientHello

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from octopis.broker.turns import FIRST, TEXT_MAX, TURN_S, Turns
+from octopis.broker.clients.turns import FIRST, TEXT_MAX, TURN_S, Turns
 from octopis.core.wire.published import Published, encode_published
 
 

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from octopis.core.delivery.options import DeliveryOptions, Level
 from octopis.core.routing import Algorithm
 from octopis.core.topology import from_catalogue
 from octopis.scenario.costs import format_profile, profile_named
@@ -49,6 +50,10 @@ class TestExample:
         assert len(scenario.subscribers) == 12
         assert [each.high_rate for each in scenario.publishers] == [False, False, True]
         assert scenario.notification_count == 2 * 7 + 9
+
+    def test_level_of_delivery_stands_in_the_scenario_where_it_is_asked_for(self, example):
+        scenario = example("--algorithm", "tnr", "--level", "memory")
+        assert scenario.document.delivery == DeliveryOptions(Level.MEMORY)
 
     def test_rates_are_per_minute(self, example):
         words = ("--publishers", "1", "--notifications", "2", "--per-minute", "120")
@@ -120,6 +125,11 @@ class TestExample:
                 ("--high-rate-per-minute", "nan"),
                 "high_rate_per_minute must be between 0.001 and 1e9, not nan",
             ),
+            (
+                ("--level", "memory"),
+                'level "memory" needs target routing, and the algorithm is snr',
+            ),
+            (("--level", "disk"), "Invalid value for '--level'"),
             (("--seed", "-1"), "seed must be 0 or more, not -1"),
             (("--seed", "one"), "Invalid value for '--seed'"),
         ],

@@ -45,6 +45,21 @@ class TestFaults:
         assert later
         assert later < set(fast), "those who are not behind the link do not wait"
 
+    def test_channels_send_again_what_is_lost_and_say_how_much(self, sim):
+        words = (*BURST, "--algorithm", "tnr", "--queue-capacity", "30")
+        sim("example", "--out", "routed", *words)
+        sim("example", "--out", "channelled", *words, "--level", "memory")
+        _, routed, _ = sim("run", "routed", "--out", "without")
+        status, printed, _ = sim("run", "channelled", "--out", "with")
+        without, summary = read_summary(Path("without")), read_summary(Path("with"))
+        assert without.deliveries_lost > 0
+        assert "sent again" not in facts(routed)
+        assert (status, summary.deliveries_lost) == (0, 0)
+        assert summary.deliveries == without.deliveries + without.deliveries_lost
+        assert facts(printed)["sent again"] == f"{summary.sent_again:,}" != "0"
+        assert facts(printed)["... and were there before"] == f"{summary.duplicates:,}"
+        assert "given up" not in facts(printed)
+
     def test_dynamic_routing_goes_around_a_slow_link(self, sim, way_out: tuple[str, str]):
         link = ":".join(way_out)
         sim("example", "--out", "slowed", *BURST, "--slow", f"{link}:50:5000:6000")

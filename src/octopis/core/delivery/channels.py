@@ -2,7 +2,7 @@
 
 What the driver owes it:
 - it tells `arrived` of every post for this broker, and passes on those for others by `way_of`;
-- it calls `look` about every `LOOK_NS` while `is_quiet` is not so, then sends what `take_posts` and
+- it calls `look` after `look_again_ns` while `is_quiet` is not so, then sends what `take_posts` and
   `take_again` return; what was accepted after a hole (`take_in_order`) is delivered like any other;
 - it takes no publications for targets that are `held`;
 - it tells clients what they miss (`take_missed`).
@@ -20,6 +20,9 @@ from octopis.core.topology import SCOT
 
 LOOK_NS = 10_000_000
 """How often what is under way is looked at: acknowledgements wait for so long, too."""
+
+RESTING_NS = 200_000_000
+"""The same where nothing is under way, and hosts that were given up are not back."""
 
 
 class Channels:
@@ -70,6 +73,12 @@ class Channels:
     def is_quiet(self) -> bool:
         """Whether there is nothing to look at."""
         return self.receiver.is_quiet and self.sender.is_quiet
+
+    @property
+    def look_again_ns(self) -> int:
+        """After how long to look again: hosts that were given up are asked now and then."""
+        is_resting = self.receiver.is_quiet and self.sender.is_resting
+        return RESTING_NS if is_resting else LOOK_NS
 
     def arrived(self, post: Post, now_ns: int) -> None:
         """Take in a post for this broker."""

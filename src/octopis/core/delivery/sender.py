@@ -80,6 +80,10 @@ class Sender:
         """How many notifications are kept."""
         return len(self._kept)
 
+    def keeps(self, number: int) -> bool:
+        """Tell whether a notification is kept, by its number."""
+        return number in self._kept
+
     @property
     def held(self) -> int:
         """Targets, as bits, for which publishers have to wait."""
@@ -276,6 +280,11 @@ class Sender:
     def is_quiet(self) -> bool:
         """Whether there is nothing to look at."""
         return all(channel.is_quiet for channel in self._channels.values())
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether there is nothing to look at but hosts that were given up."""
+        return all(channel.is_quiet or channel.is_gone for channel in self._channels.values())
 
     def stood_still(self, now_ns: int) -> None:
         """Know that this broker has not looked for long: targets were not silent, but unheard."""

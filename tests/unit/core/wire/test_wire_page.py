@@ -10,7 +10,8 @@ import pytest
 from msgspec import inspect
 from msgspec.structs import fields
 
-from octopis.broker import answers, settling
+from octopis.broker.clients import answers
+from octopis.broker.links import settling
 from octopis.broker.settings import Limits
 from octopis.core.filters.tree import LENGTH_MAX
 from octopis.core.model import BrokerId, notification

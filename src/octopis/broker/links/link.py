@@ -7,9 +7,9 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
-from octopis.broker.changes import WaitingChanges
-from octopis.broker.checks import LinkChecks
 from octopis.broker.connection import WRITE_BYTES, Connection
+from octopis.broker.links.changes import WaitingChanges
+from octopis.broker.links.checks import LinkChecks
 from octopis.broker.queue import OutputQueue, Shaper
 from octopis.broker.settings import LinkPolicy
 from octopis.core.delivery.posts import Post

@@ -20,7 +20,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from octopis.broker.notices import Notices
+from octopis.broker.links.notices import Notices
 from octopis.broker.settings import OverlayConfiguration
 from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm

@@ -7,12 +7,12 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from octopis.broker.answers import REQUESTS_MAX, Answers
+from octopis.broker.clients.answers import REQUESTS_MAX, Answers
+from octopis.broker.clients.kept import SentDeliveries, new_token, owner_of
+from octopis.broker.clients.shares import Share, Shares
 from octopis.broker.connection import WRITE_BYTES, Connection
-from octopis.broker.kept import SentDeliveries, new_token, owner_of
 from octopis.broker.queue import OutputQueue
 from octopis.broker.settings import ClientPolicy
-from octopis.broker.shares import Share, Shares
 from octopis.core.model import BrokerId, Notification
 from octopis.core.wire.client import (
     Change,

@@ -56,13 +56,18 @@ class Posting:
         self._held = 0
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
+        self._is_resting = False
         self.undeliverable = 0
         """Posts that had no way on; what they said is said again."""
 
     def stir(self) -> None:
         """Look at the channels soon: something was sent, or has come."""
-        if self._timer is None:
-            self._timer = self._loop.call_later(LOOK_NS / 1e9, self._look)
+        if self._timer is None or self._is_resting:
+            self._look_in(LOOK_NS)
+        self._tell()
+
+    def _tell(self) -> None:
+        """Say at once what cannot wait: that channels begin, and for whom publishers wait."""
         opening = self.channels.sender.take_posts()
         if opening:
             self._send([*opening], time.monotonic_ns())
@@ -92,14 +97,21 @@ class Posting:
             self._act(now_ns)
             self.stir()
 
+    def _look_in(self, delay_ns: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._is_resting = delay_ns > LOOK_NS
+        self._timer = self._loop.call_later(delay_ns / 1e9, self._look)
+
     def _look(self) -> None:
         self._timer = None
         now_ns = time.monotonic_ns()
         self.channels.look(now_ns)
         self._send(self.channels.take_posts(now_ns), now_ns)
         self._act(now_ns)
+        self._tell()
         if not self.channels.is_quiet:
-            self.stir()
+            self._look_in(self.channels.look_again_ns)
 
     def _act(self, now_ns: int) -> None:
         """Send again, deliver and tell what the channels say."""

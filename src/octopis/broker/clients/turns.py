@@ -16,7 +16,7 @@ make even the first turn long.
 import time
 from collections.abc import Callable
 
-from octopis.broker.session import ClientSession
+from octopis.broker.clients.session import ClientSession
 from octopis.core.model.notification import TEXT_LENGTH_MAX
 from octopis.core.wire.published import Published
 

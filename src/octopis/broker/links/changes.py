@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from itertools import count
 
-from octopis.broker.host_changes import HostChangeRuns, HostTables
+from octopis.broker.links.host_changes import HostChangeRuns, HostTables
 from octopis.core.routing import Message
 from octopis.core.routing.messages import (
     HeardVersions,

@@ -15,15 +15,15 @@ from collections import Counter, OrderedDict
 
 from msgspec import Struct
 
-from octopis.broker.backpressure import Backpressure
+from octopis.broker.clients.session import ClientSession
+from octopis.broker.clients.turns import Turns
 from octopis.broker.effects import Effects
+from octopis.broker.links.backpressure import Backpressure
+from octopis.broker.links.posting import Posting
+from octopis.broker.links.settling import Inquiries
 from octopis.broker.pace import Pace
-from octopis.broker.posting import Posting
 from octopis.broker.recorder import Recorder
-from octopis.broker.session import ClientSession
 from octopis.broker.settings import Limits
-from octopis.broker.settling import Inquiries
-from octopis.broker.turns import Turns
 from octopis.core.filters import parse_filter
 from octopis.core.routing import Broker
 from octopis.core.wire.client import Change, SettledRequest, SubscribeRequest, UnsubscribeRequest

@@ -1,0 +1,1 @@
+"""The clients of a broker: their sessions, their requests, and what each may take."""
