@@ -1,4 +1,4 @@
-"""Brokers die, alone and in pairs, and whoever is elsewhere hardly notices (target routing).
+"""Brokers die, alone and in pairs; whoever is elsewhere hardly notices, and loses nothing.
 
 18 processes, one broker each, are started once; all blows fall one after the other.
 """
@@ -46,7 +46,7 @@ def test_subscribers_elsewhere_go_on_getting_what_is_published_elsewhere(
     for each in aftermaths:
         assert each.cut_off == 0, each
         assert max(each.interruptions_s) < 5, each
-        assert each.lost < each.expected / 2, each  # what was on the wire to the dead
+        assert each.lost == 0, each  # what was on the wire to the dead is sent again
 
 
 def test_nobody_gets_anything_twice(aftermaths: list[Aftermath]):
