@@ -164,7 +164,7 @@ class LocalClients:
             if not subscriptions:
                 continue
             first = owners[subscriptions[0]]
-            # Quick where one client holds many; looked at only where it holds the first and the last.
+            # Quick where one client holds many; asked only where the first and the last are its.
             if owners[subscriptions[-1]] == first and set(map(owner_of, subscriptions)) == {first}:
                 found.append(Deliver(first, message.notification, subscriptions))
                 continue

@@ -28,7 +28,7 @@ the tree distance to a target; or, over an iCOL, the clusters that are left to t
 known to be of no use, or else the crossings that are left: no loops, without ids.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from math import inf
 from typing import NamedTuple
 
@@ -207,10 +207,12 @@ def tried_over(way: LinkStatus, tried: int) -> int:
     return tried if way.is_icol else 0
 
 
-def own_reasons(here: Crossroads, way: LinkStatus, parts: Sequence[int]) -> list[Reason]:
-    """Return why copies with these targets take this link, where it is their own way."""
+def own_reasons(
+    here: Crossroads, way: LinkStatus, parts: Iterable[int], count: int = 1
+) -> list[Reason]:
+    """Return why so many copies, with these targets, take this link, where it is their own way."""
     if not way.is_icol:
-        return [_TARGET] * len(parts)
+        return [_TARGET] * count
     beyond = here.beyond
     return [_EARLY if part & beyond else _LATE for part in parts]
 
