@@ -29,7 +29,6 @@ known to be of no use, or else the crossings that are left: no loops, without id
 """
 
 from collections.abc import Container, Iterable, Mapping
-from math import inf
 from typing import NamedTuple
 
 from octopis.core.model import BrokerId
@@ -228,11 +227,12 @@ def redirect(
     if around is None:
         return _wait(here, parts, stuck, tried)
     anyway = parts.pop(around, 0)
-    parts[around] = anyway | sum(stuck.values())
-    for way in stuck:
-        if not way.is_up:
-            break
-    else:
+    together, are_up = anyway, True
+    for way, part in stuck.items():
+        together |= part
+        are_up = are_up and way.is_up
+    parts[around] = together
+    if are_up:
         return {around: (tried | here.tried_here, _AROUND_OVERLOAD)}, 0
     # Of no use is this cluster only to a copy of which no part had a way from here.
     is_of_use = anyway & here.beyond or any(way.is_up for way in stuck)
@@ -272,11 +272,11 @@ def _best(
 
     First one that gets a copy anyway, then the shortest queue, then the lowest cluster.
     """
-    best, least = None, inf
+    best, least = None, 0
     for cluster, icol in here.icols.items():
         if icol in closed or not icol.is_up or clusters >> cluster & 1:
             continue
         load = icol.queue_length if icol in taken else icol.queue_length + _ONE_MORE
-        if load < least:
+        if best is None or load < least:
             best, least = icol, load
     return best
