@@ -135,6 +135,8 @@ def _picked(targets: int, part: int) -> Callable[[tuple[int, ...]], tuple[int, .
 
 def copy_for(message: NotificationMessage, targets: int, tried: int) -> NotificationMessage:
     """Return a copy for some of the targets of a notification, which carries what is theirs."""
+    if targets == message.targets and tried == message.tried:
+        return message
     distances = message.distances
     if distances and targets != message.targets:
         distances = _picked(message.targets, targets)(distances)

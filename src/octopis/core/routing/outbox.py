@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from octopis.core.model import BrokerId, Notification
+from octopis.core.model import BrokerId
 from octopis.core.routing.link_status import LinkStatusTable
 from octopis.core.routing.messages import (
     Deliver,
@@ -102,10 +102,10 @@ class Outbox:
         """Have the driver do something that is not about a link."""
         self._others.append(effect)
 
-    def deliver(self, client: str, notification: Notification, subscriptions: list[str]) -> None:
-        """Give a notification to a local client."""
-        self.counters.deliveries += len(subscriptions)
-        self._others.append(Deliver(client, notification, subscriptions))
+    def deliver(self, found: Sequence[Deliver], deliveries: int) -> None:
+        """Give notifications to local clients, for so many subscriptions."""
+        self.counters.deliveries += deliveries
+        self._others += found
 
     def take(self) -> list[Effect]:
         """Return everything collected so far, and start anew."""
@@ -158,16 +158,23 @@ class LocalClients:
 
     def deliver(self, batch: Sequence[NotificationMessage], matches: list[list[str]]) -> None:
         """Deliver each notification once to every client with a matching subscription."""
-        owners = self._owners
+        owners, owner_of = self._owners, self._owners.__getitem__
+        found: list[Deliver] = []
         for message, subscriptions in zip(batch, matches, strict=True):
             if not subscriptions:
                 continue
-            clients = list(map(owners.__getitem__, subscriptions))
-            if clients.count(clients[0]) == len(clients):  # mostly so, and quick
-                self._outbox.deliver(clients[0], message.notification, subscriptions)
+            first = owners[subscriptions[0]]
+            # Quick where one client holds many; asked only where the first and the last are its.
+            if owners[subscriptions[-1]] == first and set(map(owner_of, subscriptions)) == {first}:
+                found.append(Deliver(first, message.notification, subscriptions))
                 continue
             by_client: dict[str, list[str]] = {}
-            for client, subscription in zip(clients, subscriptions, strict=True):
-                by_client.setdefault(client, []).append(subscription)
+            for subscription in subscriptions:
+                client = owners[subscription]
+                if client in by_client:
+                    by_client[client].append(subscription)
+                else:
+                    by_client[client] = [subscription]
             for client, held in by_client.items():
-                self._outbox.deliver(client, message.notification, held)
+                found.append(Deliver(client, message.notification, held))
+        self._outbox.deliver(found, sum(map(len, matches)))

@@ -7,6 +7,7 @@ them before the rule asks how long these are.
 import sys
 from collections.abc import Iterator, Sequence
 from math import inf
+from operator import attrgetter
 from typing import Protocol
 
 from octopis.core.model import BrokerId
@@ -19,6 +20,9 @@ from octopis.core.routing.tnr import Crossroads, Detours, own_reasons, redirect,
 
 _QUICK_PARTS = 8
 """So many times as much may wait for a link that has been quick so far."""
+
+_targets = attrgetter("targets")
+_NO_DETOURS: Detours = {}
 
 _Copies = dict[LinkStatus, list[NotificationMessage]]
 """What goes over each link."""
@@ -141,19 +145,22 @@ class TargetRouting:
         copies: _Copies = {link: [] for link in here.links}
         noted: list[tuple[LinkStatus, int, Reason]] = []
         for message in batch:
-            tried = message.tried
+            notification, tried = message.notification, message.tried
             parts, stuck = here.split(message.targets & here.others, tried, closed)
-            detours: Detours = {}
+            detours = _NO_DETOURS
             if stuck:
                 detours, lost = redirect(here, parts, stuck, tried, closed)
-                if lost:
-                    self._outbox.counters.lost_without_route += lost.bit_count()
+                self._outbox.counters.lost_without_route += lost.bit_count()
             for way, part in parts.items():
                 carried = tried_over(way, tried) if tried else 0
                 if detours and way in detours:
                     carried, reason = detours[way]
                     noted.append((way, len(copies[way]), reason))
-                copies[way].append(copy_for(message, part, carried))
+                if message.distances:
+                    copy = copy_for(message, part, carried)
+                else:  # on no channel there is nothing else to carry
+                    copy = NotificationMessage(notification, NO_CLUSTERS, part, carried)
+                copies[way].append(copy)
                 if not stays_open:  # the next one asks how long this queue is
                     way.queue_length += 1
                     if way.queue_length > way.longest_uncongested:
@@ -169,14 +176,15 @@ class TargetRouting:
 
         These have a reason of their own, at their place among the copies.
         """
+        counters = self._outbox.counters
         reasons = {
-            way: own_reasons(self._here, way, [each.targets for each in messages])
+            way: own_reasons(self._here, way, map(_targets, messages), len(messages))
             for way, messages in copies.items()
             if messages
         }
         for way, place, reason in noted:
             reasons[way][place] = reason
         for way, why in reasons.items():
-            for reason in set(why):
-                self._outbox.counters.count_case(reason.value, why.count(reason))
+            for reason in {why[0]} if why.count(why[0]) == len(why) else set(why):
+                counters.count_case(reason.value, why.count(reason))
             self._outbox.enqueue(way.link, copies[way], why)

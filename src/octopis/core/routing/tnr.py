@@ -28,8 +28,7 @@ the tree distance to a target; or, over an iCOL, the clusters that are left to t
 known to be of no use, or else the crossings that are left: no loops, without ids.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
-from math import inf
+from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple
 
 from octopis.core.model import BrokerId
@@ -207,10 +206,12 @@ def tried_over(way: LinkStatus, tried: int) -> int:
     return tried if way.is_icol else 0
 
 
-def own_reasons(here: Crossroads, way: LinkStatus, parts: Sequence[int]) -> list[Reason]:
-    """Return why copies with these targets take this link, where it is their own way."""
+def own_reasons(
+    here: Crossroads, way: LinkStatus, parts: Iterable[int], count: int = 1
+) -> list[Reason]:
+    """Return why so many copies, with these targets, take this link, where it is their own way."""
     if not way.is_icol:
-        return [_TARGET] * len(parts)
+        return [_TARGET] * count
     beyond = here.beyond
     return [_EARLY if part & beyond else _LATE for part in parts]
 
@@ -226,11 +227,12 @@ def redirect(
     if around is None:
         return _wait(here, parts, stuck, tried)
     anyway = parts.pop(around, 0)
-    parts[around] = anyway | sum(stuck.values())
-    for way in stuck:
-        if not way.is_up:
-            break
-    else:
+    together, are_up = anyway, True
+    for way, part in stuck.items():
+        together |= part
+        are_up = are_up and way.is_up
+    parts[around] = together
+    if are_up:
         return {around: (tried | here.tried_here, _AROUND_OVERLOAD)}, 0
     # Of no use is this cluster only to a copy of which no part had a way from here.
     is_of_use = anyway & here.beyond or any(way.is_up for way in stuck)
@@ -270,11 +272,11 @@ def _best(
 
     First one that gets a copy anyway, then the shortest queue, then the lowest cluster.
     """
-    best, least = None, inf
+    best, least = None, 0
     for cluster, icol in here.icols.items():
         if icol in closed or not icol.is_up or clusters >> cluster & 1:
             continue
         load = icol.queue_length if icol in taken else icol.queue_length + _ONE_MORE
-        if load < least:
+        if best is None or load < least:
             best, least = icol, load
     return best

@@ -45,7 +45,7 @@ def test_messages_to_one_link_are_one_effect_in_their_order(outbox: Outbox):
 
 def test_effects_are_taken_once(outbox: Outbox):
     outbox.send(A0, NotificationMessage(ONE), Reason.MATCH, 0)
-    outbox.deliver("client", ONE, ["s"])
+    outbox.deliver([Deliver("client", ONE, ["s"])], 1)
     outbox.add(Stored("s", A0))
     assert [type(effect) for effect in outbox.take()] == [Deliver, Stored, Enqueue]
     assert outbox.take() == []
