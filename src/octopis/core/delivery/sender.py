@@ -22,9 +22,10 @@ from octopis.core.routing.messages import NO_CLUSTERS, NotificationMessage, copy
 
 _MS = 1_000_000
 _BACKOFF_MAX = 4
-_OVERTAKEN_NS = 200 * _MS
+_OVERTAKEN_NS = 1_000 * _MS
 """What a target names as missing has at least been overtaken; after so long it is taken for lost,
-whatever the round trip was in worse times."""
+whatever the round trip was in worse times. Much sooner than the timeout would be too soon: what
+waits on an overloaded way is late and not lost, and sent again it makes the way worse."""
 
 BURST = 256
 """So much is sent again at a time; the next when that has arrived."""
