@@ -71,6 +71,11 @@ class Channel:
         return min(max(usual, TIMEOUT_MIN_NS), TIMEOUT_MAX_NS)
 
     @property
+    def patience_ns(self) -> int:
+        """The same where sending again has not helped: longer and longer, but not without end."""
+        return min(self.timeout_ns << self.backoff, TIMEOUT_MAX_NS)
+
+    @property
     def is_quiet(self) -> bool:
         """Whether there is nothing that the other end has still to say."""
         return not self.pending and self.is_open and self.given_up == self.given_up_told

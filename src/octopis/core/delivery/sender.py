@@ -242,7 +242,7 @@ class Sender:
         For the first time after `first_ns`, or when the timeout is over. Where nothing that was
         sent again has helped, the next time is later and later: it may go where nothing comes from.
         """
-        patience_ns = channel.timeout_ns << channel.backoff
+        patience_ns = channel.patience_ns
         first_ns = min(first_ns, patience_ns)
         count = 0
         for number in channel.pending:
@@ -274,7 +274,7 @@ class Sender:
                 continue
             if now_ns - channel.heard_ns >= self._options.give_up_ns:
                 self._give_up(channel)
-            elif now_ns - channel.progress_ns >= channel.timeout_ns << channel.backoff:
+            elif now_ns - channel.progress_ns >= channel.patience_ns:
                 self._time_out(channel, now_ns)
 
     @property
