@@ -6,7 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from octopis.pipeline.ingest.ingest import ingest, read_quotes
+from octopis.pipeline.ingest.folder import read_quotes
+from octopis.pipeline.ingest.ingest import ingest
 from octopis.pipeline.ingest.quotes import synthetic_quotes
 from octopis.pipeline.results.check import compare
 from octopis.pipeline.results.metrics import run_metrics

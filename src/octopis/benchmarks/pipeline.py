@@ -17,7 +17,8 @@ from octopis.benchmarks.matching import bounds
 from octopis.core.routing import Algorithm
 from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import from_catalogue
-from octopis.pipeline.ingest.ingest import ingest, ingest_synthetic, read_quotes
+from octopis.pipeline.ingest.folder import read_quotes
+from octopis.pipeline.ingest.ingest import ingest, ingest_synthetic
 from octopis.pipeline.ingest.quotes import DAYS
 from octopis.pipeline.results.metrics import write_results
 from octopis.pipeline.runs.run_table import Run, RunTable
