@@ -68,7 +68,8 @@ COMMANDS = {
         "octopis.cli.live.overlay:broker_app", "One broker of an overlay, in the foreground."
     ),
     "workload": CommandPlace(
-        "octopis.cli.workload:app", "From quotes to scenarios, on Spark: ingest, build, truth."
+        "octopis.cli.workload:app",
+        "From data to scenarios, on Spark: ingest, estimate, build, truth.",
     ),
     "trace": CommandPlace(
         "octopis.cli.runs:trace_app",

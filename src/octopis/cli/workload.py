@@ -6,12 +6,21 @@ from typing import Annotated
 
 import msgspec
 import typer
+from pyspark.sql import SparkSession
 
 from octopis.cli import options, output
 from octopis.cli.spark import spark_for
+from octopis.core.filters import DIALECTS, parse_filter
 from octopis.errors import InvalidConfiguration
 from octopis.files import check_new_folder
-from octopis.pipeline.ingest.folder import IngestReport, check_ingested, read_quotes
+from octopis.pipeline.ingest.folder import (
+    Data,
+    IngestReport,
+    attributes_of,
+    check_ingested,
+    quotes_data,
+    read_data,
+)
 from octopis.pipeline.ingest.headers import check_headers
 from octopis.pipeline.ingest.ingest import (
     SPARK_SETTINGS,
@@ -28,13 +37,17 @@ from octopis.pipeline.ingest.mapping import (
     with_times,
 )
 from octopis.pipeline.ingest.quotes import DAYS, synthetic_quotes
+from octopis.pipeline.ingest.rules import typed_rules
 from octopis.pipeline.scenarios import truth as ground_truth
-from octopis.pipeline.scenarios.build import BuildReport, build
+from octopis.pipeline.scenarios.build import BuildReport, Choices, build
+from octopis.pipeline.scenarios.estimate import estimate
+from octopis.pipeline.scenarios.recording import Replay
 from octopis.scenario.folder import read_scenario
 from octopis.scenario.plan import ScenarioPlan
+from octopis.scenario.wanted import check_names, read_wanted
 
 app = typer.Typer(
-    help="From quotes to scenarios, on Spark: ingest, build, truth.", no_args_is_help=True
+    help="From data to scenarios, on Spark: ingest, estimate, build, truth.", no_args_is_help=True
 )
 
 QuotesSeed = Annotated[int, typer.Option("--quotes-seed", help="Seed of the synthetic quotes.")]
@@ -71,7 +84,7 @@ def ingest_data(  # noqa: PLR0913, PLR0917 - each is an option of the command
     mapping: Annotated[
         Path | None,
         typer.Option(
-            help="A TOML file that says more: what is required, derived, checked, left out. [quotes]"
+            help="A TOML file that says more: what is required, derived, checked. [quotes]"
         ),
     ] = None,
     table: Annotated[
@@ -133,29 +146,93 @@ def _mapping(attributes: str | None, path: Path | None, times: TimesOption | Non
 def build_scenario(  # noqa: PLR0913 - each is an option of the command
     *,
     out: Annotated[Path, typer.Option(help="The folder to write; new.")] = Path("out/scenario"),
-    quotes: Annotated[
+    data: Annotated[
         Path | None,
-        typer.Option(help="A folder of `octopis workload ingest`. [seeded synthetic quotes]"),
+        typer.Option(
+            "--data",
+            "--quotes",
+            help="A folder of `octopis workload ingest`. [seeded synthetic quotes]",
+        ),
     ] = None,
+    subscriptions: Annotated[
+        Path | None,
+        typer.Option(
+            help="Subscriptions of your own, in place of --subscribers and --selectivity: a text "
+            "with a filter in each line, or CSV or Parquet with filter, subscriber, broker. "
+            "[drawn from the data]"
+        ),
+    ] = None,
+    publisher_by: Annotated[
+        str | None,
+        typer.Option(
+            help="An attribute: each of its values is a publisher, in place of --publishers, and "
+            "publishes all of its rows."
+        ),
+    ] = None,
+    time_by: Annotated[
+        str | None,
+        typer.Option(
+            help="A time: rows are published as far apart as they are by it, in place of "
+            "--per-minute and --notifications."
+        ),
+    ] = None,
+    speed: Annotated[
+        float, typer.Option(help="With --time-by: how many times as fast as it was.")
+    ] = 1.0,
     plan: ScenarioPlan,
     master: options.Master = None,
     conf: options.Conf = None,
     as_json: output.JsonFlag = False,
 ) -> None:
-    """Make a scenario: subscriptions from the quotes' quantiles, publishers, placement."""
+    """Make a scenario of ingested rows: who subscribes to what, who publishes which and when."""
     plan = msgspec.structs.replace(plan, name=out.name)
     plan.check()
+    if speed != 1 and time_by is None:
+        raise InvalidConfiguration("--speed goes with --time-by")
     check_new_folder(out)
-    if quotes:
-        check_ingested(quotes)
+    if data:
+        check_ingested(data)
+    wanted = read_wanted(subscriptions, plan.topology.scot) if subscriptions else None
+    choices = Choices(wanted, Replay(publisher_by, time_by, speed))
     with spark_for("building", master, conf) as spark:
-        rows = read_quotes(spark, quotes) if quotes else synthetic_quotes(spark, plan.seed)
-        report = build(spark, rows, plan, out)
+        report = build(spark, _rows(spark, data, plan.seed), plan, out, choices)
     if as_json:
         output.print_json(msgspec.to_builtins(report))
         return
     _print_built(plan.name, report)
     output.say(f"Scenario: {out}. Next: octopis workload truth {out}, octopis sim run {out}")
+
+
+def _rows(spark: SparkSession, folder: Path | None, seed: int) -> Data:
+    if folder is None:
+        return quotes_data(synthetic_quotes(spark, seed))
+    return read_data(spark, folder)
+
+
+@app.command(name="estimate")
+def estimate_filter(  # noqa: PLR0913, PLR0917 - each is an option of the command
+    filter_: Annotated[str, typer.Argument(metavar="FILTER", help="What somebody may ask for.")],
+    data: Annotated[Path, typer.Option(help="A folder of `octopis workload ingest`.")],
+    dialect: Annotated[str, typer.Option(help=f"One of {', '.join(DIALECTS)}.")] = "sql",
+    master: options.Master = None,
+    conf: options.Conf = None,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Say how many rows of the data a filter would match, before anybody subscribes."""
+    asked = parse_filter(filter_, dialect)
+    known = check_ingested(data).attributes or attributes_of(typed_rules(quotes_mapping()))
+    check_names(asked, known, str(data))
+    with spark_for("matching", master, conf) as spark:
+        found = estimate(spark, read_data(spark, data), asked)
+    if as_json:
+        output.print_json({**msgspec.to_builtins(found), "share": found.share})
+        return
+    facts: list[tuple[str, object]] = [
+        ("rows", found.rows),
+        ("matched", found.matches),
+        ("share", f"{100 * found.share:.3g}%"),
+    ]
+    output.print_facts(found.filter, facts)
 
 
 @app.command()
@@ -199,10 +276,11 @@ def _print_ingested(report: IngestReport) -> None:
 
 def _print_built(name: str, report: BuildReport) -> None:
     facts: list[tuple[str, object]] = [
-        ("quotes", report.quotes),
-        ("... without a previous close, set aside", report.without_previous_close),
+        ("rows", report.rows),
+        ("... that lack an attribute they need, set aside", report.set_aside),
         ("... that made the subscriptions", report.sampled),
         ("... held back for publishing", report.held_back),
+        ("publishers", report.publishers),
         ("subscriptions", report.subscriptions),
         ("notifications", report.notifications),
     ]

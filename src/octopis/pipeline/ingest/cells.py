@@ -22,7 +22,7 @@ Mask = npt.NDArray[np.bool_]
 Check = tuple[Mask, str]
 
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-_SHORT_WHOLE = r"^\d{1,18}$"
+_SHORT_DIGITS = 18
 _WHOLE_MAX = 2**63
 _NINE_PLACES = Decimal("1e-9")
 _EXACT = Context(prec=38, rounding=ROUND_HALF_UP)
@@ -72,15 +72,22 @@ def _texts(rule: Rule, cells: pa.Array, filled: Mask) -> tuple[pa.Array, list[Ch
 
 def _numbers(rule: Rule, cells: pa.Array, filled: Mask) -> tuple[pa.Array, list[Check]]:
     if pa.types.is_string(cells.type):
-        # One that is too large becomes infinite.
-        is_number = pc.match_substring_regex(cells, _NUMBER)
-        values = pc.if_else(is_number, cells, None).cast(pa.float64())
+        values = _written_numbers(cells)
     elif _is_numeric(cells.type):
         values = cells.cast(pa.float64(), safe=False)
     else:
         values = pa.nulls(len(cells), pa.float64())
     wrong = filled & ~true_of(pc.is_finite(values))
     return values, [(wrong, f"{rule.name} is not a number"), *_bounds(rule, values)]
+
+
+def _written_numbers(cells: pa.Array) -> pa.Array:
+    """Return numbers, null where there is none; one that is too large is infinite."""
+    try:
+        return cells.cast(pa.float64())  # words for what is no number become what is not finite
+    except pa.ArrowInvalid:
+        is_number = pc.match_substring_regex(cells, _NUMBER)
+        return pc.if_else(is_number, cells, None).cast(pa.float64())
 
 
 def _integers(rule: Rule, cells: pa.Array, filled: Mask) -> tuple[pa.Array, list[Check]]:
@@ -120,7 +127,9 @@ def _bounds(rule: Rule, values: pa.Array) -> list[Check]:
 
 def _wholes(cells: pa.Array) -> tuple[pa.Array, Mask]:
     """Return numbers without what follows the point, and where nothing but zeros does."""
-    is_short = pc.match_substring_regex(cells, _SHORT_WHOLE)
+    is_short = pc.and_(
+        pc.ascii_is_decimal(cells), pc.less_equal(pc.binary_length(cells), _SHORT_DIGITS)
+    )
     wholes = pc.if_else(is_short, cells, None).cast(pa.int64())
     is_whole = np.ones(len(cells), np.bool_)
     if wholes.null_count == cells.null_count:

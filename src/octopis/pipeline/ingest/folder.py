@@ -11,7 +11,7 @@ from octopis.errors import InvalidConfiguration
 from octopis.pipeline.ingest.mapping import QUOTES as QUOTES_NAME
 from octopis.pipeline.ingest.mapping import Kind, quotes_mapping
 from octopis.pipeline.ingest.rules import Rules, typed_rules
-from octopis.pipeline.schemas import QUOTES
+from octopis.pipeline.schemas import QUOTES, quoted
 
 QUARANTINE_TABLE = "quarantine.parquet"
 REPORT = "ingest.json"
@@ -64,6 +64,11 @@ class Data(NamedTuple):
     key: tuple[str, ...]
     whole: bool
     name: str
+
+    @property
+    def columns(self) -> list[str]:
+        """The attributes as Spark takes their names."""
+        return [quoted(name) for name in self.attributes]
 
     def check_attribute(self, name: str, option: str) -> KnownAttribute:
         """Return an attribute that an option names, or raise InvalidConfiguration."""

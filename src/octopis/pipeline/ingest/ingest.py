@@ -12,6 +12,7 @@ import msgspec
 import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from octopis.errors import InvalidConfiguration, OperationFailed
@@ -26,6 +27,7 @@ from octopis.pipeline.ingest.folder import (
     attributes_of,
 )
 from octopis.pipeline.ingest.inferring import fields_of, infer, rules_for
+from octopis.pipeline.ingest.judging import PLACES, TEXT, TEXT_KEPT, WHERE
 from octopis.pipeline.ingest.lines import Tally
 from octopis.pipeline.ingest.mapping import Mapping, quotes_mapping
 from octopis.pipeline.ingest.quotes import synthetic_quotes
@@ -113,7 +115,7 @@ def _write(spark: SparkSession, rows: SourceRows, out: Path, sources: _Sources) 
         report = _report(sources.shown, read, tally, rules)
         if report.quarantined:
             aside = spark.read.schema(from_arrow_schema(ASIDE)).parquet(str(folder / _ASIDE))
-            quarantined = tally.quarantined(spark, aside)
+            quarantined = tally.quarantined(spark, _with_texts(aside, rows))
             if not report.accepted:
                 raise InvalidConfiguration(_nothing_left(quarantined, report))
             quarantined.write.parquet(str(folder / QUARANTINE_TABLE))
@@ -142,6 +144,17 @@ def _write_rows(spark: SparkSession, rows: SourceRows, folder: Path, name: str) 
     parts = {folder / name: rules.schema, folder / _ASIDE: ASIDE, folder / _COUNTS: COUNTS}
     write_by_executors(frame, parts, make, spark.conf.get(CODEC) or "zstd")
     return rules
+
+
+def _with_texts(aside: DataFrame, rows: SourceRows) -> DataFrame:
+    """Return rows that are set aside with their texts; where some lack them, all are read again."""
+    if aside.where(F.col("text").isNull()).isEmpty():
+        return aside
+    again = [F.col(name).alias(plain) for name, plain in zip(WHERE, PLACES, strict=True)]
+    texts = rows.texts.select(*again, F.left(TEXT, F.lit(TEXT_KEPT)).alias("again"))
+    found = F.coalesce("text", "again").alias("text")
+    others = [name for name in ASIDE.names if name != "text"]
+    return aside.join(texts, list(PLACES), how="left").select(*others, found)
 
 
 def ingest_synthetic(spark: SparkSession, seed: int, days: int, out: Path) -> IngestReport:

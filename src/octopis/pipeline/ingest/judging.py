@@ -21,7 +21,8 @@ PLACES = {"file": pa.int32(), "block": pa.int64(), "place": pa.int64()}
 WHERE = tuple(OURS + name for name in PLACES)
 TEXT, REASON, FAULT = (OURS + name for name in ("text", "reason", "fault"))
 
-_TEXT_KEPT = 500
+TEXT_KEPT = 500
+"""Characters of a row that the quarantine shows."""
 
 
 def judged_schema(rules: Rules) -> pa.Schema:
@@ -31,14 +32,22 @@ def judged_schema(rules: Rules) -> pa.Schema:
     return pa.schema([*where, (TEXT, pa.string()), (REASON, pa.string()), *values])
 
 
-def judge(batches: Batches, rules: Rules) -> Batches:
-    """Yield judged rows, from rows of WHERE, TEXT, a column for each rule, and FAULT."""
+def judge(batches: Batches, rules: Rules, *, keeps_text: bool = False) -> Batches:
+    """Yield judged rows, from rows of WHERE, TEXT, a column for each rule, and FAULT.
+
+    Sound rows have no TEXT, unless it is kept: it would be most of what Spark has to sort. The few
+    that are set aside later are read again.
+    """
     schema = judged_schema(rules)
     for batch in batches:
-        yield _judged(batch, rules, schema)
+        where = [batch.column(name) for name in WHERE]
+        text, reason, values = _judged(batch, rules)
+        kept = text if keeps_text else pc.if_else(reason.is_valid(), text, None)
+        yield pa.RecordBatch.from_arrays([*where, kept, reason, *values], schema=schema)
 
 
-def _judged(batch: pa.RecordBatch, rules: Rules, schema: pa.Schema) -> pa.RecordBatch:
+def _judged(batch: pa.RecordBatch, rules: Rules) -> tuple[pa.Array, pa.Array, list[pa.Array]]:
+    """Return texts, reasons and values of rows."""
     text, is_text = _readable(batch.column(TEXT))
     checks: list[Check] = [(~is_text, "the line is not UTF-8")]
     values = {}
@@ -52,9 +61,9 @@ def _judged(batch: pa.RecordBatch, rules: Rules, schema: pa.Schema) -> pa.Record
     sound = pc.is_null(reason)
     for name in rules.key:
         values[name] = pc.if_else(sound, values[name], None)
-    kept = pc.utf8_slice_codeunits(text, 0, _TEXT_KEPT)  # of sound rows too: they may repeat others
-    where = [batch.column(name) for name in WHERE]
-    return pa.RecordBatch.from_arrays([*where, kept, reason, *values.values()], schema=schema)
+    if (pc.max(pc.binary_length(text)).as_py() or 0) > TEXT_KEPT:
+        text = pc.utf8_slice_codeunits(text, 0, TEXT_KEPT)
+    return text, reason, list(values.values())
 
 
 def first_of(checks: list[Check]) -> pa.Array:

@@ -53,6 +53,13 @@ class SourceRows:
     _seen: tuple[Observation, ...]
 
     @property
+    def texts(self) -> DataFrame:
+        """Where each row stands, and its text; the same rows, read again."""
+        return reduce(
+            DataFrame.unionByName, (each.frame.select(*WHERE, TEXT) for each in self.groups)
+        )
+
+    @property
     def frame(self) -> DataFrame:
         """The judged rows."""
         schema = from_arrow_schema(judged_schema(self.rules))
@@ -125,7 +132,7 @@ def read_table(frame: DataFrame, name: str, rules: Rules) -> SourceRows:
         F.monotonically_increasing_id().alias(PLACE),
     ]
     cells = _counted(seen, frame.select(*where, *_typed_cells(frame, rules, name)))
-    return SourceRows((_typed_group(cells, rules),), rules, (seen,))
+    return SourceRows((_typed_group(cells, rules, keeps_text=True),), rules, (seen,))
 
 
 def _new(seen: list[Observation]) -> Observation:
@@ -261,7 +268,7 @@ def _typed_cells(frame: DataFrame, rules: Rules, name: str) -> list[Column]:
     ]
 
 
-def _typed_group(cells: DataFrame, rules: Rules) -> Group:
+def _typed_group(cells: DataFrame, rules: Rules, *, keeps_text: bool = False) -> Group:
     nothing = F.lit(None).cast("string")
     values = [
         F.col(quoted(rule.name))
@@ -277,7 +284,7 @@ def _typed_group(cells: DataFrame, rules: Rules) -> Group:
         *values,
         F.lit(None).cast("string").alias(FAULT),
     )
-    return Group(rows, lambda batches: judge(batches, rules))
+    return Group(rows, lambda batches: judge(batches, rules, keeps_text=keeps_text))
 
 
 def _typed_cell(rule: Rule, field: Field, name: str) -> Column:
