@@ -19,6 +19,13 @@ from octopis.core.wire.control import (
     StatusRequest,
     decode_control,
 )
+from octopis.core.wire.durable import (
+    DurableAnswer,
+    DurableBatch,
+    DurableRequest,
+    decode_about_durables,
+    decode_durable_request,
+)
 from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, encode_frame
 from octopis.core.wire.published import PublishedBody
 from octopis.errors import ProtocolError
@@ -117,13 +124,15 @@ ClientControl = Ping | Pong | Goodbye | StatusRequest
 Change = SubscribeRequest | UnsubscribeRequest | SettledRequest
 """What a broker does in the order of a client's wishes."""
 
-FromClient = Change | PublishRequest | Consumed | ClientControl
+FromClient = Change | PublishRequest | Consumed | DurableRequest | ClientControl
 ToClient = (
     list[AnswerItem]
     | list[Delivery]
     | GapNotice
     | MissedNotice
     | LostNotice
+    | DurableAnswer
+    | DurableBatch
     | Ping
     | Pong
     | Goodbye
@@ -200,6 +209,8 @@ def decode_from_client(frame: Frame) -> FromClient:
         return _unsubscribe.decode(body)
     if kind == FrameKind.SETTLED:
         return _settled.decode(body)
+    if kind == FrameKind.DURABLE:
+        return decode_durable_request(body)
     control = decode_control(frame)
     if not isinstance(control, ClientControl):
         raise ProtocolError(f"a client does not send frames of kind {kind}")
@@ -219,6 +230,9 @@ def decode_to_client(frame: Frame) -> ToClient:
         return _missed.decode(body)
     if kind == FrameKind.LOST:
         return _lost.decode(body)
+    about_durables = decode_about_durables(frame)
+    if about_durables is not None:
+        return about_durables
     control = decode_control(frame)
     if not isinstance(control, Ping | Pong | Goodbye | Status):
         raise ProtocolError(f"a broker does not send frames of kind {kind} to a client")
