@@ -5,6 +5,7 @@ where it is, and the next one goes on there. After any other failure nothing is 
 kernel may have taken pages for clean that never reached the disk.
 """
 
+import errno
 import time
 from collections import deque
 from enum import Enum
@@ -13,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from octopis.store.files import Files
-from octopis.store.folder import segment_name
+from octopis.store.folder import reason, segment_name
 from octopis.store.records import encode
 from octopis.store.spares import Spares
 from octopis.store.state import Key, State
@@ -81,6 +82,7 @@ class Journal:
         self._runs: deque[Run] = deque()
         self._changes: dict[Key, bytes | None] = {}
         self._gone: list[tuple[int, int]] = []
+        self._is_half_full = False
         self._synced = self._written = synced
         self.sync_ns: list[int] = []
         """How long the latest syncs took, for whoever empties it."""
@@ -124,10 +126,16 @@ class Journal:
             parts += encode(run.position, run.bodies, run.position - self._synced, self._salt)
         self._files.pwrite(self._file, b"".join(parts), runs[0].offset)
         self._written = runs[-1].until
+        self._is_half_full = runs[-1].offset > runs[-1].size // 2
         if self._sync is Sync.ALWAYS:
             self.sync()
         for _ in runs:
             self._runs.popleft()
+
+    def prepare(self) -> None:
+        """Let the next segment be made ready when half of this one is full."""
+        if self._is_half_full:
+            self._spares.prepare()
 
     def sync(self) -> None:
         """Return when all that is written outlives a loss of power."""
@@ -135,7 +143,12 @@ class Journal:
             return
         assert self._file is not None
         begun = time.perf_counter_ns()
-        self._files.fdatasync(self._file)
+        try:
+            self._files.fdatasync(self._file)
+        except OSError as failure:
+            if self._sync is Sync.ALWAYS:
+                raise  # for lack of room: the same group is written once more
+            raise OSError(errno.EIO, f"a sync failed ({reason(failure)})") from failure
         self.sync_ns.append(time.perf_counter_ns() - begun)
         self._synced = self._written
 
@@ -156,6 +169,7 @@ class Journal:
             return
         known = [first for first, _ in self._gone if first in self._state.segments]
         if known:
+            self.sync()  # positions of segments that are gone must not come again
             self._state.remove_segments(known, self._synced)
         while self._gone:
             first, size = self._gone[0]

@@ -52,21 +52,24 @@ class Reader:
     def _read_run(self, segment: Segment, first: int, count: int) -> list[bytes]:
         number = first - segment.first
         offset, end = segment.offsets[number], segment.end(number + count - 1)
+        name = segment_name(segment.first)
         try:
             data = self._files.pread(self._file(segment.first), end - offset, offset)
+        except FileNotFoundError as failure:
+            raise StoreDamaged(str(self._folder), f"{name} is missing") from failure
         except OSError as failure:
-            raise StoreFailed(
-                str(self._folder),
-                f"{segment_name(segment.first)} cannot be read: {reason(failure)}",
-            ) from failure
+            why = f"{name} cannot be read: {reason(failure)}"
+            raise StoreFailed(str(self._folder), why) from failure
         bodies = bodies_in(data, first, count, self._salt)
-        if bodies is None:
-            raise StoreDamaged(
-                str(self._folder),
-                f"{segment_name(segment.first)} is damaged at or behind byte {offset:,} (positions "
-                f"{first} to {first + count - 1}): `octopis store check` says more",
-            )
-        return bodies
+        if bodies is not None:
+            return bodies
+        if count > 1:  # one by one: to say which, and to step over bytes that are no record
+            return [self._read_run(segment, first + step, 1)[0] for step in range(count)]
+        raise StoreDamaged(
+            str(self._folder),
+            f"record {first} is damaged, at byte {offset:,} of {name}: `octopis store check` "
+            "says what else is",
+        )
 
     def _file(self, first: int) -> int:
         file = self._open.pop(first, None)

@@ -132,17 +132,23 @@ class Recovery:
 
     def _tidy(self) -> None:
         """Remove what was half made, and use again what is in no use."""
-        for name in self._files.names(self._folder):
-            path = self._folder / name
-            is_unused = name.endswith(SEGMENT) and int(path.stem) not in self._state.segments
-            if name.endswith(DRAFT):
+        paths = [self._folder / name for name in self._files.names(self._folder)]
+        for path in paths:
+            if path.suffix == DRAFT:
                 self._files.remove(path)
-            elif name.endswith(SPARE) or is_unused:
-                file = self._files.open(path)
-                size = self._files.size(file)
-                self._files.close(file)
-                self._spares.give(path, size)
+            elif path.suffix == SPARE:
+                self._spares.adopt(path, self._size(path))
+        for path in paths:  # after all spare ones, whose names are taken
+            if path.suffix == SEGMENT and int(path.stem) not in self._state.segments:
+                self._spares.give(path, self._size(path))
         self._files.sync_folder(self._folder)
+
+    def _size(self, path: Path) -> int:
+        file = self._files.open(path)
+        try:
+            return self._files.size(file)
+        finally:
+            self._files.close(file)
 
     def _recover(self, first: int, until: int | None) -> Iterator[tuple[int, bytes]]:
         data = read_segment(self._folder, self._files, first)

@@ -68,12 +68,24 @@ class Spares:
 
     def give(self, path: Path, size: int) -> None:
         """Take a segment that is not needed any more, to use it again or to remove it."""
-        if size != self._size or len(self._ready) >= _KEPT_MAX:
+        with suppress(FileNotFoundError):  # a segment that somebody took away
+            if self._is_wanted(size):
+                spare = self._new_path()
+                self._files.rename(path, spare)
+                self._ready.append(spare)
+            else:
+                self._files.remove(path)
+
+    def adopt(self, path: Path, size: int) -> None:
+        """Take a spare segment that was there before, by its name."""
+        self._number = max(self._number, int(path.stem))
+        if self._is_wanted(size):
+            self._ready.append(path)
+        else:
             self._files.remove(path)
-            return
-        spare = self._new_path()
-        self._files.rename(path, spare)
-        self._ready.append(spare)
+
+    def _is_wanted(self, size: int) -> bool:
+        return size == self._size and len(self._ready) < _KEPT_MAX
 
     def _new_path(self) -> Path:
         with self._lock:

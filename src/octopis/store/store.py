@@ -1,8 +1,10 @@
 """All that one broker has on disk: a log of records, and small state."""
 
+import sqlite3
 from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -98,10 +100,8 @@ class Store:
         """Yield position and body of each record that is there, in order; once, before `start`."""
         try:
             yield from self._recovery.run()
-        except OSError as failure:
-            raise StoreFailed(
-                str(self._folder), f"it cannot be recovered: {folders.reason(failure)}"
-            ) from failure
+        except (OSError, sqlite3.Error) as failure:
+            raise StoreFailed(str(self._folder), f"it cannot be recovered: {failure}") from failure
         self._is_recovered = True
         self._written_until = self._index.next
 
@@ -135,7 +135,10 @@ class Store:
             sync=self._sync,
             synced=self._index.next,
         )
-        self._writer = Writer(self._folder, self._journal, self._spares, self, self._interval_s)
+        if self._index.last is None:
+            self._spares.prepare()
+        self._writer = Writer(self._folder, self._journal, self, self._interval_s)
+        self._writer.start()
         if self._batch is not None:
             loop.call_soon(self._hand_over)
 
@@ -269,10 +272,10 @@ class Store:
     def _open_batch(self) -> Batch:
         """Return what is handed over when the loop has done all that is to be done now."""
         if self._failure is not None:
-            raise self._failure
+            raise StoreFailed(self._failure.folder, self._failure.reason)
         assert not self._is_closed, "the store is closed"
         if self._batch is None:
-            self._batch = Batch()
+            self._batch = Batch(self.ticket)
             if self._loop is not None:
                 self._loop.call_soon(self._hand_over)
         return self._batch
@@ -299,7 +302,7 @@ class Store:
     def _tell(self, news: Callable[[], None]) -> None:
         self._news.append(news)
         assert self._loop is not None
-        if not self._loop.is_closed():
+        with suppress(RuntimeError):  # a loop that is closed hears nothing, but `close` does
             self._loop.call_soon_threadsafe(self._collect)
 
     def _collect(self) -> None:

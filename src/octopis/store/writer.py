@@ -11,7 +11,6 @@ from typing import Protocol
 from octopis.errors import StoreFailed
 from octopis.store.folder import is_full, reason
 from octopis.store.journal import Batch, Journal
-from octopis.store.spares import Spares
 
 RETRY_S = 1.0
 """So long it waits for room before it tries again."""
@@ -37,13 +36,11 @@ class Writer:
         self,
         folder: Path,
         journal: Journal,
-        spares: Spares,
         listener: Listener,
         interval_s: float,
     ) -> None:
         self._folder = folder
         self._journal = journal
-        self._spares = spares
         self._listener = listener
         self._interval_s = interval_s
         self._queue: SimpleQueue[Batch | None] = SimpleQueue()
@@ -53,6 +50,9 @@ class Writer:
         self._retry_at: float | None = None
         self._failure: StoreFailed | None = None
         self._thread = Thread(target=self._run, name=f"store {folder.name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to write."""
         self._thread.start()
 
     def give(self, batch: Batch) -> None:
@@ -68,8 +68,7 @@ class Writer:
     def _run(self) -> None:
         try:
             while not self._is_closing:
-                self._take()
-                self._guarded(self._work)
+                self._turn()
             self._guarded(self._journal.close)
             if self._retry_at is not None:
                 self._fail("there is no room for what was not written yet")
@@ -77,6 +76,11 @@ class Writer:
             self._fail(reason(failure))
         except Exception as failure:  # noqa: BLE001 - whatever it is, nobody must wait for it
             self._fail(str(failure))
+
+    def _turn(self) -> None:
+        """Write one group."""
+        self._take()
+        self._guarded(self._work)
 
     def _take(self) -> None:
         """Wait until there is something to do, and take all that is there."""
@@ -131,7 +135,7 @@ class Writer:
             self._has_news = False
             sync_ns, self._journal.sync_ns = self._journal.sync_ns, []
             self._listener.written(self._ticket, self._until, sync_ns)
-            self._spares.prepare()
+            self._journal.prepare()
         if self._journal.is_dirty and now >= self._sync_at:
             self._journal.sync()
             self._sync_at = time.monotonic() + self._interval_s
