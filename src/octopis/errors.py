@@ -24,6 +24,10 @@ OctopisError                      something went wrong; the message says what, w
     ├── ProtocolError             the other side of a connection does not keep to the protocol
     ├── ConnectionFailed          a broker cannot be reached, or does not take us in
     │   └── ConnectionLost        ... any more: what was under way may or may not have arrived
+    ├── StoreFailed               what a broker keeps on disk cannot be read or written
+    │   ├── StoreLocked           ... because another process uses the folder
+    │   ├── StoreVersion          ... because another version of OctopiS wrote it
+    │   └── StoreDamaged          ... because the disk has not kept what was written
     ├── NotSettled                some brokers have not confirmed that they know all subscriptions
     ├── SparkUnavailable          no Spark can be had: no Java, no cluster there
     ├── SparkDied                 Spark ended before its time: killed, or out of memory
@@ -324,3 +328,37 @@ class NotSettled(OperationFailed):
     def brokers(self) -> tuple[str, ...]:
         """The brokers that have not confirmed."""
         return tuple(self.missing.split("\n")) if self.missing else ()
+
+
+class StoreFailed(OperationFailed):
+    """What a broker keeps on disk cannot be read or written."""
+
+    def __init__(self, folder: str, reason: str) -> None:
+        super().__init__(f"the store in {folder}: {reason}")
+        self.folder = folder
+        self.reason = reason
+
+
+class StoreLocked(StoreFailed):
+    """Another process uses the folder."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(
+            folder, "another process uses it: stop that one first, or give another folder"
+        )
+
+
+class StoreVersion(StoreFailed):
+    """Another version of OctopiS wrote the folder, in a form that this one does not know."""
+
+    def __init__(self, folder: str, found: object, known: int) -> None:
+        super().__init__(
+            folder,
+            f"it has format version {found}, and this OctopiS knows version {known}: use the "
+            "OctopiS that wrote it, or give another folder",
+        )
+        self.found = found
+
+
+class StoreDamaged(StoreFailed):
+    """The disk has not kept what was written."""
