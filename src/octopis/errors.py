@@ -26,6 +26,7 @@ OctopisError                      something went wrong; the message says what, w
     │   └── ConnectionLost        ... any more: what was under way may or may not have arrived
     ├── StoreFailed               what a broker keeps on disk cannot be read or written
     │   ├── StoreLocked           ... because another process uses the folder
+    │   ├── StoreFull             ... because there is no room, on the disk or in its quota
     │   ├── StoreVersion          ... because another version of OctopiS wrote it
     │   └── StoreDamaged          ... because the disk has not kept what was written
     ├── NotSettled                some brokers have not confirmed that they know all subscriptions
@@ -346,6 +347,10 @@ class StoreLocked(StoreFailed):
         super().__init__(
             folder, "another process uses it: stop that one first, or give another folder"
         )
+
+
+class StoreFull(StoreFailed):
+    """There is no room, on the disk or in its quota. It may be tried again."""
 
 
 class StoreVersion(StoreFailed):

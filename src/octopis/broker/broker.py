@@ -18,6 +18,8 @@ from socket import socket
 from octopis.broker.clients.intake import Intake
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.connection import LogLimit
+from octopis.broker.disk.desk import Desk
+from octopis.broker.disk.keeping import Keeping
 from octopis.broker.effects import Effects
 from octopis.broker.handshake import Dialler, Reception, dials
 from octopis.broker.links.backpressure import Backpressure
@@ -131,8 +133,13 @@ class LiveBroker:
         self.started_at = time.time()
         self.recorder = recorder or Recorder()
         routing, life = overlay.routing, secrets.randbits(LIFE_BITS)
-        channels = None
-        if overlay.has_channels:
+        self.keeping = Keeping(broker, overlay, life) if overlay.is_durable else None
+        """The disk, where there is one."""
+
+        channels: Channels | None = None
+        if self.keeping is not None:
+            channels = self.keeping.channels
+        elif overlay.has_channels:
             channels = Channels(broker, overlay.scot, life, overlay.delivery)
         self.core = Broker(
             broker,
@@ -165,7 +172,9 @@ class LiveBroker:
             clients=self.clients,
             limits=overlay.limits,
             posting=self.posting,
+            keeping=self.keeping,
         )
+        self.desk = None if self.keeping is None else self._begin_to_keep(self.keeping)
         self.start_up = StartUp(self.core, overlay.limits.sync_s, self.intake.open)
         self.ready = self.start_up.ready
         """Set once the broker takes requests."""
@@ -176,6 +185,25 @@ class LiveBroker:
         self._server: asyncio.Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping_at: float | None = None
+
+    def _begin_to_keep(self, keeping: Keeping) -> Desk:
+        assert self.posting is not None, "what is kept goes on channels"
+        desk = Desk(keeping, self.core, self.effects, self.overlay.durability.expire_s)
+        posting = self.posting
+
+        def stir() -> None:
+            desk.synced()
+            posting.stir()
+
+        keeping.begin(self.core, self.effects, stir, self._wake)
+        return desk
+
+    @property
+    def store_name(self) -> str:
+        """What clients know the disk by; empty where there is none, or nothing is kept there."""
+        if self.keeping is None or self.keeping.failure is not None:
+            return ""
+        return f"{self.id.short}/{self.keeping.store.epoch:08x}"
 
     # Start
 
@@ -233,7 +261,7 @@ class LiveBroker:
     def queued(self) -> int:
         """How many messages wait in queues; one at least for a link that holds some back."""
         links = sum(max(link.waiting, link.is_busy) for link in self.links.values())
-        if self.posting is not None:
+        if self.posting is not None and self.keeping is None:  # what is on disk need not wait
             links += self.posting.channels.sender.kept
         return links + sum(len(session.queue) for session in self.clients.values())
 
@@ -273,6 +301,8 @@ class LiveBroker:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if connections:
             await asyncio.wait([connection.closed for connection in connections], timeout=2)
+        if self.keeping is not None:
+            await self.keeping.close()
         dropped = self.intake.dropped + sum(session.dropped for session in self.clients.values())
         undelivered = self.intake.undelivered + self.effects.undelivered
         self.recorder.finish(self.core, dropped + undelivered)
@@ -317,6 +347,9 @@ class LiveBroker:
                 session.look_after(now)
             self.backpressure.say()
             self.backpressure.expire()
+            if self.keeping is not None and self.desk is not None:
+                self.keeping.tidy()
+                self.desk.look_after(now)
             self.intake.wake()
             if now - compared_at >= _COMPARE_S:
                 compared_at = now

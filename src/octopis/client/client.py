@@ -5,10 +5,12 @@ import logging
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from octopis.client.address import Backoff, parse_addresses
-from octopis.client.connection import ClientConnection, dial
+from octopis.client.address import Backoff
+from octopis.client.connection import ClientConnection
+from octopis.client.dialling import Dialling
+from octopis.client.durable import DurableClient, DurableNotifications, Start, durable_stream
 from octopis.client.publishing import Publication, Publishing
 from octopis.client.streams import Gap, Notifications, Streams
 from octopis.client.subscribing import Subscribing
@@ -48,7 +50,7 @@ SILENCE_S = 20.0
 _log = logging.getLogger(__name__)
 
 
-class Client:
+class Client(DurableClient):
     """A connection to the overlay that mends itself. Made by `octopis.connect`.
 
     When the connection breaks, the client dials again: first the same address, then the next ones.
@@ -72,13 +74,15 @@ class Client:
     ) -> None:
         self.id = client_id or f"client-{secrets.token_hex(8)}"
         self._secret = secret or secrets.token_hex(16)
+        self.has_secret = bool(secret)
+        self._instance = secrets.token_hex(8)
+        self._store = ""
         self._observer = observer
         self.broker: BrokerId | None = None
         """The broker that the client is connected to, once it is."""
 
-        self._addresses = parse_addresses(address)
+        self._dialling = Dialling(address, connect_s)
         self._window = max(1, window)
-        self._connect_s = connect_s
         self._retry_s = retry_s
         self._reconnect_s = reconnect_s
         self._connection: ClientConnection | None = None
@@ -109,7 +113,8 @@ class Client:
         All addresses are tried in turn, again and again for `retry_s`: an overlay that is just
         starting is waited for.
         """
-        self._session = (await self._connect_anywhere()).session
+        welcome = self._reached(await self._dialling.anywhere(self._dialled, self._retry_s))
+        self._session, self._store = welcome.session, welcome.store
         self._connected.set()
         self._keeper = asyncio.get_running_loop().create_task(self._keep())
         self._keeper.add_done_callback(self._kept)
@@ -184,26 +189,61 @@ class Client:
 
     # Subscribing
 
+    @overload
     def subscribe(
         self,
         *filters: "str | Filter",
         dialect: str = "sql",
         on_gap: Callable[[Gap], None] | None = None,
         names: Sequence[str] | None = None,
-    ) -> Notifications:
+        durable: None = None,
+    ) -> Notifications: ...
+
+    @overload
+    def subscribe(
+        self,
+        *filters: "str | Filter",
+        dialect: str = "sql",
+        on_gap: Callable[[Gap], None] | None = None,
+        durable: str,
+        start: Start = None,
+        policy: str | None = None,
+        acks: Literal["auto", "manual"] = "auto",
+    ) -> DurableNotifications: ...
+
+    def subscribe(
+        self,
+        *filters: "str | Filter",
+        dialect: str = "sql",
+        on_gap: Callable[[Gap], None] | None = None,
+        names: Sequence[str] | None = None,
+        durable: str | None = None,
+        **lasting: Any,
+    ) -> Notifications | DurableNotifications:
         """Return a stream of what any of the filters matches; see Notifications for its use.
 
         `names` are the subscriptions' ids, one per filter and unique in the whole overlay; by
         default they are made of the client's. Raises InvalidFilter at once where a filter makes
         no sense.
+
+        With `durable`, a name, the subscription is kept on disk by the broker of this client until
+        it is dropped, and so is what matches until it is acknowledged: see DurableNotifications.
+        It begins behind the last that was acknowledged; or at `start`, which is "earliest", "new"
+        or a position. `policy` says what becomes of it when the broker's disk is full ("refuse",
+        "drop_oldest" or "suspend"). `acks` is "auto" or "manual". Without a filter it must exist.
         """
-        if not filters:
+        if not filters and durable is None:
             raise InvalidFilter("a stream needs at least one filter; 'TRUE' asks for everything")
         from octopis.core.filters import Filter, parse_filter  # noqa: PLC0415 - publishers need none
 
         asked = [
             each if isinstance(each, Filter) else parse_filter(each, dialect) for each in filters
         ]
+        if durable is not None:
+            return durable_stream(self, durable, asked, on_gap=on_gap, **lasting)
+        if lasting:
+            reason = f'{", ".join(lasting)}: only with durable="a name"'
+            raise InvalidConfiguration(reason)
         numbered = {next(self._numbers): each for each in asked}
         ids = [f"{self.id}/{number}" for number in numbered] if names is None else list(names)
         if len(set(ids)) != len(asked):
@@ -286,36 +326,17 @@ class Client:
                 return self._connection
             self._connected.clear()  # `_keep` has not noticed yet
 
-    async def _connect_anywhere(self) -> Welcome:
-        """Make a connection at the first address that has a broker, or raise ConnectionFailed."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._retry_s
-        backoff = Backoff()
-        while True:
-            failures = []
-            for _ in range(len(self._addresses)):
-                try:
-                    return await self._connect()
-                except ConnectionFailed as failure:
-                    failures.append(failure)
-                    self._addresses.append(self._addresses.pop(0))
-            if loop.time() >= deadline:
-                break
-            await asyncio.sleep(min(backoff.next(), max(0.0, deadline - loop.time())))
-        if len(failures) == 1:
-            raise failures[0]
-        raise ConnectionFailed("; ".join(map(str, failures))) from failures[-1]
-
-    async def _connect(self) -> Welcome:
-        """Make a connection at the first address, or raise ConnectionFailed."""
-        address = self._addresses[0]
+    def _dialled(self) -> ClientConnection:
+        """Return a connection that says who this client is, and what it has."""
         backlog, received = self._streams.dial()
         about = (self.id, self._window, backlog, self._secret, self._observer)
-        hello = ClientHello(*about, self._session, received)
-        self._connection = await dial(
-            address, self._connect_s, lambda: ClientConnection(hello, self, self._requests)
-        )
-        welcome = self._connection.welcome.result()
+        hello = ClientHello(*about, self._session, received, self._instance)
+        return ClientConnection(hello, self, self._requests)
+
+    def _reached(self, connection: ClientConnection) -> Welcome:
+        """Go on over a connection that a broker has welcomed."""
+        self._connection = connection
+        welcome = connection.welcome.result()
         self._publishing.limits = welcome
         self.broker = welcome.broker
         return welcome
@@ -335,8 +356,9 @@ class Client:
             _log.warning("%s lost its connection: %s", self.id, reason)
             if connection.is_ended:  # on purpose: there is nothing to go on with
                 self._session = ""
-                self._addresses.append(self._addresses.pop(0))
-            self._unanswered.cut_off(reason, self._session_s if self._session else 0.0)
+                self._dialling.turn()
+            session_s = self._session_s if self._session else 0.0
+            self._unanswered.cut_off(reason, self._reconnect_s if self._store else session_s)
             if not await self._reconnect(reason):
                 return
             self._connected.set()
@@ -355,9 +377,10 @@ class Client:
         while True:
             await asyncio.sleep(backoff.next())
             try:
-                await self._go_on(await self._connect(), reason)
+                welcome = self._reached(await self._dialling.first(self._dialled))
+                await self._go_on(welcome, reason)
             except ConnectionFailed as failure:
-                self._addresses.append(self._addresses.pop(0))
+                self._dialling.turn()
                 if loop.time() > deadline:
                     tried = f"gave up after {self._reconnect_s:g} s: {failure}"
                     self._fail(ConnectionFailed(f"the connection was lost: {reason}; {tried}"))
@@ -370,6 +393,8 @@ class Client:
         """Go on with the session, or begin anew where the broker does not have it."""
         connection = self._connection
         assert connection is not None
+        is_same_store = welcome.store == self._store != ""
+        self._store = welcome.store
         if welcome.resumed:
             self._unanswered.connected(connection, reason, resumed=True)
             self.consumed()
@@ -380,7 +405,7 @@ class Client:
         for stream in self._streams:
             await self._subscribing.resubscribe(stream, connection)
         self._session = welcome.session
-        self._unanswered.connected(connection, reason, resumed=False)
+        self._unanswered.connected(connection, reason, resumed=is_same_store)
 
     def _fail(self, failure: OctopisError) -> None:
         """Let everybody know that there will be no connection any more."""

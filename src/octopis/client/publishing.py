@@ -48,6 +48,7 @@ class Publishing:
         """How many copies the host broker could not send, as links were down."""
 
         self._room = asyncio.Event()
+        self._turn = asyncio.Lock()
 
     async def publish(
         self, attributes: Mapping[str, Value], payload: bytes, intended_ns: int | None
@@ -125,15 +126,19 @@ class Publishing:
         return encoded
 
     async def _send(self, chunk: list[bytes]) -> "asyncio.Future[Any]":
-        """Send notifications as soon as there is a connection with room for them."""
+        """Send notifications as soon as there is a connection with room for them.
+
+        They go in the order of their numbers: by these a broker knows what comes again.
+        """
         size = sum(map(len, chunk)) + _OVERHEAD
-        while True:
-            connection = await self._open_connection()
-            if not self._under_way or self._under_way + size <= self.limits.publish_window:
-                break
-            self._room.clear()
-            await self._room.wait()
-        answer = self._unanswered.send(chunk, connection)
+        async with self._turn:
+            while True:
+                connection = await self._open_connection()
+                if not self._under_way or self._under_way + size <= self.limits.publish_window:
+                    break
+                self._room.clear()
+                await self._room.wait()
+            answer = self._unanswered.send(chunk, connection)
         self._under_way += size
 
         def answered(answer: "asyncio.Future[Any]") -> None:

@@ -83,6 +83,8 @@ class Store:
         self._recovery = Recovery(
             folder, self._files, self._state, self._index, self._spares, self._format.salt
         )
+        self.synced = 0
+        """Up to this ticket all is on disk."""
         self._is_recovered = False
         self._items = self._state.items
         self._batch: Batch | None = None
@@ -206,12 +208,14 @@ class Store:
         """Tell whether there are segments of which every record is free."""
         return bool(self._index.empty(self._written_until))
 
-    def reclaim(self) -> int:
+    def reclaim(self, upto: int | None = None) -> int:
         """Let segments go of which every record is free; return their bytes.
 
-        What must outlive them has to be put and synced before.
+        What must outlive them has to be put and synced before: where that is so of records up to
+        a position only, say which.
         """
-        gone = self._index.empty(self._written_until)
+        until = self._written_until if upto is None else min(self._written_until, upto + 1)
+        gone = self._index.empty(until)
         if not gone:
             return 0
         batch = self._open_batch()
@@ -226,7 +230,12 @@ class Store:
         return self._index.sparse(share)
 
     @property
-    def bytes(self) -> int:
+    def position(self) -> int:
+        """The position of the last record."""
+        return self._index.next - 1
+
+    @property
+    def used_bytes(self) -> int:
         """What is in use on disk: full segments, and what is written of the last one."""
         return self._index.bytes
 
@@ -314,6 +323,7 @@ class Store:
             del self._unwritten[position]
         self._written_until = max(self._written_until, until)
         self._sync_ns.extend(sync_ns)
+        self.synced = ticket
         self._on_synced(ticket)
 
     def _hear_room(self, there_is: bool) -> None:

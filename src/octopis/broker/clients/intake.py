@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.clients.turns import Turns
+from octopis.broker.disk.keeping import Answer, Keeping
 from octopis.broker.effects import Effects
 from octopis.broker.links.backpressure import Backpressure
 from octopis.broker.links.posting import Posting
@@ -24,6 +25,7 @@ from octopis.broker.links.settling import Inquiries
 from octopis.broker.pace import Pace
 from octopis.broker.recorder import Recorder
 from octopis.broker.settings import Limits
+from octopis.core.delivery.lasting.durables import PREFIX
 from octopis.core.filters import parse_filter
 from octopis.core.routing import Broker
 from octopis.core.wire.client import Change, SettledRequest, SubscribeRequest, UnsubscribeRequest
@@ -35,6 +37,7 @@ from octopis.errors import (
     InvalidNotification,
     InvalidSubscription,
     ProtocolError,
+    StoreFailed,
 )
 
 BATCH_MAX = 256
@@ -66,8 +69,10 @@ class Intake:
         clients: dict[str, ClientSession],
         limits: Limits,
         posting: Posting | None = None,
+        keeping: Keeping | None = None,
     ) -> None:
         self._posting = posting
+        self._keeping = keeping
         self._core = core
         self._effects = effects
         self._backpressure = backpressure
@@ -213,7 +218,8 @@ class Intake:
     def _turn(self) -> None:
         self._is_scheduled = False
         self._turns.begin()
-        goes_on = self._publishing and self.is_open and self._publish()
+        is_behind = self._keeping is not None and self._keeping.is_behind
+        goes_on = self._publishing and self.is_open and not is_behind and self._publish()
         self._effects.flush()
         for session in self._turns.end():
             self._publishing.pop(session, None)
@@ -252,15 +258,21 @@ class Intake:
                     done.append((session, publication))
             if session.publications and session not in held:
                 self._publishing[session] = None
-        if batch and is_sent:
-            self._route(batch)
         goes_on = bool(self._publishing)
         self._publishing |= held
+        if self._keeping is not None:
+            self._keep(self._keeping, batch, done)
+            return goes_on
+        if batch and is_sent:
+            self._route(batch)
+        self._answer(done)
+        return goes_on
+
+    def _answer(self, done: list[tuple[ClientSession, _Publication]]) -> None:
         unheard = len(self._core.unheard)
         for session, publication in done:
             session.answer(publication.request, None, publication.unsent, unheard)
             self._effects.add(session)
-        return goes_on
 
     def _free(
         self, publication: _Publication, part: list[Published]
@@ -274,6 +286,20 @@ class Intake:
                 publication.held_by = backpressure.version
                 return part[:number], True
         return part, False
+
+    def _keep(
+        self,
+        keeping: Keeping,
+        batch: list[Published],
+        done: list[tuple[ClientSession, _Publication]],
+    ) -> None:
+        """Let publications go on their way, and answer those that are whole, from disk."""
+        if batch or done:
+            self.published += len(batch)
+            self._recorder.published(batch)
+            for session, each in done:
+                session.syncing.add(each.request)
+            keeping.take(batch, [Answer(session, each.request) for session, each in done])
 
     def _route(self, batch: list[Published]) -> int:
         """Route notifications, and return how many copies could not be sent."""
@@ -293,8 +319,12 @@ class Intake:
         """Return the publication of a client whose turn it is; what makes no sense is refused."""
         request = session.publications[0]
         try:
-            notifications = decode_checked(request.notifications, session.client, self._bytes_max)
-        except InvalidNotification as refusal:
+            if self._keeping is not None and (full := self._keeping.refusal()) is not None:
+                raise full
+            notifications = decode_checked(
+                request.notifications, session.client, self._bytes_max, session.source
+            )
+        except (InvalidNotification, StoreFailed) as refusal:
             session.finish_publication()
             session.answer(request.request, refusal)
             self._effects.add(session)
@@ -354,6 +384,9 @@ class Intake:
             session.answer(request.request)
 
     def _subscribe(self, session: ClientSession, request: SubscribeRequest) -> None:
+        if request.id.startswith(PREFIX):
+            reason = f"names that begin with {PREFIX!r} are those of durable subscriptions"
+            raise InvalidSubscription(reason, request.id)
         if session.numbers.get(request.id, request.number) != request.number:
             reason = f"the subscription {request.id!r} has another number already"
             raise InvalidSubscription(reason, request.id)

@@ -11,11 +11,13 @@ from octopis.broker.clients.answers import REQUESTS_MAX, Answers
 from octopis.broker.clients.kept import SentDeliveries, new_token, owner_of
 from octopis.broker.clients.shares import Share, Shares
 from octopis.broker.connection import WRITE_BYTES, Connection
+from octopis.broker.disk.codec import source_of
 from octopis.broker.queue import OutputQueue
 from octopis.broker.settings import ClientPolicy
 from octopis.core.model import BrokerId, Notification
 from octopis.core.wire.client import (
     Change,
+    ClientControl,
     Consumed,
     FromClient,
     PublishRequest,
@@ -33,11 +35,17 @@ from octopis.core.wire.control import (
     StatusRequest,
     encode_control,
 )
+from octopis.core.wire.durable import DurableRequest
 from octopis.core.wire.frames import Frame, FrameKind, encode_items
 from octopis.core.wire.greeting import ClientHello
 from octopis.core.wire.link import Encoded
 from octopis.core.wire.published import Published, check_size
-from octopis.errors import InvalidNotification, OctopisError, ProtocolError
+from octopis.errors import (
+    InvalidConfiguration,
+    InvalidNotification,
+    OctopisError,
+    ProtocolError,
+)
 
 if TYPE_CHECKING:
     from octopis.broker.broker import LiveBroker
@@ -64,6 +72,9 @@ class ClientSession:
     def __init__(self, broker: "LiveBroker", hello: ClientHello, connection: Connection) -> None:
         self.client = hello.client
         self.owner = owner_of(hello.secret)
+        self.source = source_of(hello, self.owner)
+        """What one run of its program is known by, if it has said so."""
+
         self.host = connection.address.rpartition(":")[0]
         self.is_observer = hello.observer
         self.name = f"client {hello.client}"
@@ -77,6 +88,9 @@ class ClientSession:
         self.changes: deque[Change] = deque()
         self.publications: deque[PublishRequest] = deque()
         self.publications_bytes = 0
+        self.syncing: set[int] = set()
+        """Publications, by their requests, that are taken and not on disk yet."""
+
         self.delivered = 0
         self.dropped = 0
         self.undelivered = 0
@@ -106,7 +120,7 @@ class ClientSession:
 
     # What the client says
 
-    def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:
+    def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:  # noqa: ARG002
         """Take in what the client asks for."""
         for frame in frames:
             request = self._decode(frame)
@@ -118,15 +132,34 @@ class ClientSession:
                     raise ProtocolError(f"more than {REQUESTS_MAX:,} requests wait for an answer")
             elif isinstance(request, Consumed):
                 self._take_consumed(request)
-            elif isinstance(request, Ping):
-                self._reply(Pong())
-            elif isinstance(request, StatusRequest):
-                self._reply(Status(request.request, self._broker.status()))
-            elif isinstance(request, Goodbye):
-                _log.debug("%s says goodbye: %s", self.name, request.reason)
-                connection.is_ended = True
+            elif isinstance(request, DurableRequest):
+                self._take_durable(request)
+            else:
+                self._take_control(request)
         if self.changes or self.publications:
             self._intake.add(self)
+
+    def _take_control(self, request: ClientControl) -> None:
+        if isinstance(request, Ping):
+            self._reply(Pong())
+        elif isinstance(request, StatusRequest):
+            self._reply(Status(request.request, self._broker.status()))
+        elif isinstance(request, Goodbye):
+            _log.debug("%s says goodbye: %s", self.name, request.reason)
+            self.connection.is_ended = True
+
+    def _take_durable(self, request: DurableRequest) -> None:
+        desk = self._broker.desk
+        if desk is not None:
+            desk.take(self, request)
+            return
+        here = self._broker.id.short
+        reason = (
+            f"{here} keeps nothing on disk, so no subscription can be durable here: start the "
+            "overlay with --durable, or set durability.folder"
+        )
+        self.answer(request.request, InvalidConfiguration(reason))
+        self.pump()
 
     def _decode(self, frame: Frame) -> FromClient:
         request = decode_from_client(frame)
@@ -229,6 +262,11 @@ class ClientSession:
         """Tell the client of notifications that will not come."""
         frame = encode_missed(host, count)
         self._missed.append(frame)
+        if not self.is_kept:
+            self._answers.tell(frame)
+
+    def tell(self, frame: bytes) -> None:
+        """Say something past deliveries; `pump` then lets it go."""
         if not self.is_kept:
             self._answers.tell(frame)
 
@@ -335,7 +373,7 @@ class ClientSession:
         self._cut_off()
         self._window = hello.window
         self._again = self._sent.after(hello.received)
-        self._answers.resume({each.request for each in self.publications})
+        self._answers.resume({each.request for each in self.publications} | self.syncing)
         for frame in self._missed:
             self._answers.tell(frame)
         self._progress_at = self._loop.time()

@@ -1,16 +1,12 @@
-"""Where clients ask for their durable subscriptions, read them and acknowledge what they have read.
+"""Where clients ask for their durable subscriptions, and acknowledge what they have read."""
 
-Reads wait until there is something to read, or for as long as the client wants. One of each client
-is answered in a turn of the event loop, so that nobody who reads much keeps others waiting.
-"""
-
-import asyncio
 import logging
 import time
-from collections import OrderedDict, deque
+from collections import deque
 
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.disk.keeping import Keeping
+from octopis.broker.disk.reads import Reads
 from octopis.broker.effects import Effects
 from octopis.core.delivery.lasting.durables import Durable, id_of
 from octopis.core.delivery.lasting.records import DurableState, Policy
@@ -18,8 +14,6 @@ from octopis.core.filters import parse_filter
 from octopis.core.routing import Broker
 from octopis.core.routing.broker import DURABLE
 from octopis.core.wire.durable import (
-    READ_BYTES,
-    READS_MAX,
     AckDurable,
     DropDurable,
     DurableAnswer,
@@ -28,10 +22,9 @@ from octopis.core.wire.durable import (
     ListDurables,
     OpenDurable,
     ReadDurable,
-    encode_batch,
     encode_durable_answer,
 )
-from octopis.errors import InvalidSubscription, OctopisError, ProtocolError, StoreFailed
+from octopis.errors import InvalidSubscription, OctopisError
 
 _EXPIRE_WARN = 0.8
 _log = logging.getLogger(__name__)
@@ -43,15 +36,12 @@ class Desk:
     def __init__(self, keeping: Keeping, core: Broker, effects: Effects, expire_s: float) -> None:
         self._keeping = keeping
         self._durables = keeping.channels.durables
-        self._durables.on_more = self._more
+        self._reads = Reads(self._durables, effects, self._read)
+        self._durables.on_more = self._reads.more
         self._core = core
         self._effects = effects
         self._expire_s = expire_s
-        self._loop = asyncio.get_running_loop()
-        self._reads: OrderedDict[ClientSession, deque[ReadDurable]] = OrderedDict()
-        self._waiting: dict[Durable, dict[tuple[ClientSession, int], tuple[ReadDurable, float]]] = {}
         self._unsynced: deque[tuple[int, ClientSession, int, Durable | None]] = deque()
-        self._is_scheduled = False
         self._warned: set[Durable] = set()
 
     # What clients ask
@@ -59,7 +49,7 @@ class Desk:
     def take(self, session: ClientSession, request: DurableRequest) -> None:
         """Do what a client asks for; what is wrong is answered. Raises ProtocolError."""
         if isinstance(request, ReadDurable):
-            self._queue(session, request)
+            self._reads.take(session, request)
             return
         try:
             if isinstance(request, OpenDurable):
@@ -138,7 +128,9 @@ class Desk:
             reason = f"the durable subscription {request.name!r} was made anew since"
             raise InvalidSubscription(reason, request.name)
         if request.position > durable.end:
-            reason = f"{request.name!r} has no position {request.position:,}: {durable.end:,} is last"
+            reason = (
+                f"{request.name!r} has no position {request.position:,}: {durable.end:,} is last"
+            )
             raise InvalidSubscription(reason, request.name)
         if self._keeping.failure is not None:
             raise self._keeping.failure
@@ -156,9 +148,7 @@ class Desk:
 
     def _end(self, durable: Durable, reason: str) -> None:
         self._durables.drop(durable)
-        for (session, number), _ in self._waiting.pop(durable, {}).items():
-            session.answer(number, InvalidSubscription(reason, durable.state.name))
-            self._effects.add(session)
+        self._reads.ended(durable, reason)
         _log.info("%s: %s", self._core.id, reason)
 
     def _list(self, session: ClientSession, request: ListDurables) -> None:
@@ -181,11 +171,16 @@ class Desk:
             reason = f"the durable subscription {name!r} is another's: is the secret the right one?"
             raise InvalidSubscription(reason, name)
 
+    def _read(self, session: ClientSession, request: ReadDurable) -> Durable:
+        durable = self._found(session, request.name, shared=request.shared)
+        if request.after > durable.end:
+            reason = f"{request.name!r} ends at {durable.end:,}, before {request.after:,}"
+            raise InvalidSubscription(reason, request.name)
+        return durable
+
     # Answers that wait for the disk
 
-    def _answer_synced(
-        self, session: ClientSession, request: int, durable: Durable | None
-    ) -> None:
+    def _answer_synced(self, session: ClientSession, request: int, durable: Durable | None) -> None:
         self._unsynced.append((self._keeping.store.ticket, session, request, durable))
         self.synced()
 
@@ -200,79 +195,12 @@ class Desk:
                 session.tell(encode_durable_answer(DurableAnswer(request, [info_of(durable)])))
             self._effects.add(session)
 
-    # Reading
-
-    def _queue(self, session: ClientSession, request: ReadDurable) -> None:
-        reads = self._reads.setdefault(session, deque())
-        waiting = sum((session, each) in held for held in self._waiting.values() for each in ())
-        if len(reads) + waiting >= READS_MAX:
-            raise ProtocolError(f"more than {READS_MAX} reads wait for an answer")
-        reads.append(request)
-        self._schedule()
-
-    def _schedule(self) -> None:
-        if not self._is_scheduled:
-            self._is_scheduled = True
-            self._loop.call_soon(self._turn)
-
-    def _turn(self) -> None:
-        """Answer one read of each client."""
-        self._is_scheduled = False
-        for session in list(self._reads):
-            reads = self._reads[session]
-            if session.connection.is_closing or not reads:
-                del self._reads[session]
-                continue
-            self._serve(session, reads.popleft())
-            if not reads:
-                del self._reads[session]
-        self._effects.flush()
-        if self._reads:
-            self._schedule()
-
-    def _serve(self, session: ClientSession, request: ReadDurable) -> None:
-        try:
-            durable = self._found(session, request.name, shared=request.shared)
-            if request.after > durable.end:
-                reason = f"{request.name!r} ends at position {durable.end:,}, before {request.after:,}"
-                raise InvalidSubscription(reason, request.name)
-            if durable.end > request.after or not request.wait_ms:
-                self._send(session, request, durable)
-            else:
-                until = self._loop.time() + request.wait_ms / 1000
-                self._waiting.setdefault(durable, {})[session, request.request] = request, until
-        except (InvalidSubscription, StoreFailed) as refusal:
-            session.answer(request.request, refusal)
-            self._effects.add(session)
-
-    def _send(self, session: ClientSession, request: ReadDurable, durable: Durable) -> None:
-        found = self._durables.read(durable, request.after, request.count, READ_BYTES)
-        items = list(zip(found.positions, found.bodies, strict=True))
-        about = request.request, durable.state.epoch, found.missing, found.end
-        session.tell(encode_batch(*about, items))
-        self._effects.add(session)
-
-    def _more(self, durable: Durable) -> None:
-        """Answer who waits for a durable subscription: there is more to read."""
-        for (session, _), (request, _) in self._waiting.pop(durable, {}).items():
-            self._reads.setdefault(session, deque()).append(request)
-            self._schedule()
-
     # Time
 
     def look_after(self, now: float) -> None:
         """Answer reads that have waited long enough; end what nobody has used for long."""
-        for durable, held in list(self._waiting.items()):
-            for (session, number), (request, until) in list(held.items()):
-                if session.connection.is_closing:
-                    del held[session, number]
-                elif now >= until:
-                    del held[session, number]
-                    self._send(session, request, durable)
-            if held:
-                self._use(durable)
-            else:
-                del self._waiting[durable]
+        for durable in self._reads.look_after(now):
+            self._use(durable)
         for durable in self._durables if self._expire_s else ():
             self._look_at_age(durable)
         self._effects.flush()
@@ -290,7 +218,9 @@ class Desk:
             self._effects.carry_out(
                 self._core.client_unsubscribes(DURABLE, durable.id, time.monotonic_ns())
             )
-            self._end(durable, f"nobody has used the durable subscription {name!r} for {age_s:.0f} s")
+            self._end(
+                durable, f"nobody has used the durable subscription {name!r} for {age_s:.0f} s"
+            )
             self._warned.discard(durable)
         elif age_s > _EXPIRE_WARN * self._expire_s and durable not in self._warned:
             self._warned.add(durable)

@@ -169,6 +169,7 @@ class Keeping:
     def _answer(self, answers: list[Answer], failure: StoreFailed | None = None) -> None:
         unheard = len(self._core.unheard)
         for session, request in answers:
+            session.syncing.discard(request)
             session.answer(request, failure, 0, unheard)
             self._effects.add(session)
 
@@ -211,7 +212,7 @@ class Keeping:
 
     def status(self) -> dict[str, object]:
         """Say how the disk is, in values as JSON has them."""
-        times = self.store.sync_times
+        times = self.store.sync_ns
         return {
             "state": self._state(),
             "bytes": self.store.used_bytes,

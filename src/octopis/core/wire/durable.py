@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from octopis.core.delivery.lasting.records import Policy
-from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, encode_frame
+from octopis.core.wire.frames import BodyDecoder, FrameKind, encode, encode_frame
 from octopis.core.wire.published import PublishedBody
 
 NAME_MAX = 128
@@ -168,10 +168,11 @@ def encode_batch(
     return encode_frame(FrameKind.BATCH, b"".join(parts))
 
 
-def decode_about_durables(frame: Frame) -> DurableAnswer | DurableBatch | None:
-    """Return what a broker says about durable subscriptions; None where it is something else."""
-    if frame.kind == FrameKind.BATCH:
-        return _batch.decode(frame.body)
-    if frame.kind == FrameKind.DURABLES:
-        return _answer.decode(frame.body)
-    return None
+def decode_durable_answer(body: bytes | memoryview) -> DurableAnswer:
+    """Return what a broker says of durable subscriptions, or raise ProtocolError."""
+    return _answer.decode(body)
+
+
+def decode_batch(body: bytes | memoryview) -> DurableBatch:
+    """Return what was read of a durable subscription, or raise ProtocolError."""
+    return _batch.decode(body)
