@@ -241,13 +241,17 @@ class Receiver:
         for origin, stream in self._streams.items():
             if not stream.held:
                 continue
-            if now_ns - stream.heard_ns >= 2 * self._give_up_ns:  # later than the other end
+            if self._is_given_up(stream, now_ns):
                 found += stream.hand_on_up_to(max(stream.held))
                 self._missed.append(Missed(origin >> LIFE_BITS, None))
                 self._due[origin] = None
             elif now_ns - stream.asked_ns >= _ASK_AGAIN_NS:
                 self._due[origin] = None
         return found
+
+    def _is_given_up(self, stream: Stream, now_ns: int) -> bool:
+        """Tell whether a hole will not be filled: later than the other end gives this one up."""
+        return now_ns - stream.heard_ns >= 2 * self._give_up_ns
 
     def stood_still(self, now_ns: int) -> None:
         """Know that this broker has not looked for long: others were not silent, but unheard."""

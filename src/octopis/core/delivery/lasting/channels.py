@@ -1,8 +1,8 @@
 """All channels of a broker that keeps things on disk, and its durable subscriptions.
 
 What the driver owes it, beyond what it owes channels:
-- `recover` with all records of the store, before anything else; then the routing core begins with
-  `own_subscriptions` and `known_hosts`;
+- `recover` with all records of the store, before anything else; then the routing core is told to
+  `watch_durables` by `durables_changed`, and begins with `own_subscriptions` and `hosts.known`;
 - what `routing.Broker.accept` returns is released, and publishers are answered, no earlier than
   the store's `ticket` of that moment is synced;
 - `synced` as often as the store has synced something, and `tidy` every second or so.
@@ -27,6 +27,7 @@ from octopis.core.delivery.options import DeliveryOptions
 from octopis.core.delivery.posts import Post
 from octopis.core.delivery.receiver import origin_of
 from octopis.core.model import BrokerId, Notification
+from octopis.core.routing.hosts import Host
 from octopis.core.routing.messages import NotificationMessage, Subscription
 from octopis.core.routing.target_routing import Accepted
 from octopis.core.topology import SCOT
@@ -113,6 +114,13 @@ class LastingChannels(Channels):
     def own_subscriptions(self) -> list[Subscription]:
         """Return the durable subscriptions of this broker, as the overlay knows them."""
         return self.hosts.own_of([each.state for each in self.durables if not each.state.moved_to])
+
+    def durables_changed(self, host: Host) -> None:
+        """Know that the durable subscriptions of a host have changed (`Broker.watch_durables`)."""
+        self.hosts.changed(host)
+        bit = 1 << self._places[host.name]
+        durable = self.sender.durable & ~bit
+        self.sender.durable = durable | bit if host.durables else durable
 
     def has(self, notification: Notification) -> bool:
         """Tell whether a publication was accepted before: it is sent again."""

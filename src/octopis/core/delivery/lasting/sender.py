@@ -238,6 +238,7 @@ class LastingSender(Sender):
 
     def _give_up_for_good(self, channel: Channel) -> None:
         super()._give_up(channel)
+        self._behind &= ~channel.bit
         self._write(channel)
 
     def _fall_behind(self, channel: Channel) -> None:
@@ -266,6 +267,7 @@ class LastingSender(Sender):
             self._open(channel, now_ns)
         else:
             super().renewed(place, now_ns)
+            self._behind &= ~channel.bit
         self._write(channel)
 
     # What is on disk
