@@ -188,15 +188,9 @@ class LiveBroker:
 
     def _begin_to_keep(self, keeping: Keeping) -> Desk:
         assert self.posting is not None, "what is kept goes on channels"
-        desk = Desk(keeping, self.core, self.effects, self.overlay.durability.expire_s)
-        posting = self.posting
-
-        def stir() -> None:
-            desk.synced()
-            posting.stir()
-
-        keeping.begin(self.core, self.effects, stir, self._wake)
-        return desk
+        keeping.begin(self.core, self.effects, self.posting.stir, self._wake)
+        self.inquiries.when_kept = keeping.when_synced
+        return Desk(keeping, self.core, self.effects, self.overlay.durability.expire_s)
 
     @property
     def store_name(self) -> str:

@@ -2,7 +2,6 @@
 
 import logging
 import time
-from collections import deque
 
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.disk.keeping import Keeping
@@ -41,7 +40,6 @@ class Desk:
         self._core = core
         self._effects = effects
         self._expire_s = expire_s
-        self._unsynced: deque[tuple[int, ClientSession, int, Durable | None]] = deque()
         self._warned: set[Durable] = set()
 
     # What clients ask
@@ -178,22 +176,17 @@ class Desk:
             raise InvalidSubscription(reason, request.name)
         return durable
 
-    # Answers that wait for the disk
-
     def _answer_synced(self, session: ClientSession, request: int, durable: Durable | None) -> None:
-        self._unsynced.append((self._keeping.store.ticket, session, request, durable))
-        self.synced()
+        """Answer when what was asked for is on disk."""
 
-    def synced(self) -> None:
-        """Answer what has waited for the disk."""
-        done = self._keeping.store.synced
-        while self._unsynced and self._unsynced[0][0] <= done:
-            _, session, request, durable = self._unsynced.popleft()
+        def answer() -> None:
             if durable is None:
                 session.answer(request)
             else:
                 session.tell(encode_durable_answer(DurableAnswer(request, [info_of(durable)])))
             self._effects.add(session)
+
+        self._keeping.when_synced(answer)
 
     # Time
 

@@ -20,7 +20,6 @@ from octopis.broker.settings import OverlayConfiguration
 from octopis.core.delivery.lasting.channels import LastingChannels
 from octopis.core.model import BrokerId
 from octopis.core.routing import Broker
-from octopis.core.routing.hosts import Host
 from octopis.core.routing.target_routing import Accepted
 from octopis.core.wire.published import Published
 from octopis.errors import StoreFailed, StoreFull
@@ -63,7 +62,6 @@ class Keeping:
         """Open and recover the broker's folder. Raises StoreFailed where that cannot be."""
         options = overlay.durability
         self._id = broker
-        self._scot = overlay.scot
         self._wait_s = options.wait_s
         begun = time.monotonic()
         self.store = Store(
@@ -86,6 +84,7 @@ class Keeping:
         self._warned_at = -_WARN_S
         self._waiting: deque[_Waiting] = deque()
         self._unsynced = 0
+        self._actions: deque[tuple[int, Callable[[], None]]] = deque()
         self._loop = asyncio.get_running_loop()
         self._say_recovered(time.monotonic() - begun)
 
@@ -108,15 +107,21 @@ class Keeping:
         """
         self._core, self._effects, self._stir, self._wake = core, effects, stir, wake
         channels = self.channels
-        core.watch_durables(self._durables_changed)
+        core.watch_durables(channels.durables_changed)
         core.restore(channels.own_subscriptions(), channels.hosts.known(), time.monotonic_ns())
         self.store.start(self._loop, self._synced, self._failed)
 
-    def _durables_changed(self, host: Host) -> None:
-        """Keep what is for hosts with durable subscriptions also while these are dead."""
-        sender, bit = self.channels.sender, self._scot.bit(host.name)
-        sender.durable = sender.durable | bit if host.durables else sender.durable & ~bit
-        self.channels.hosts.changed(host)
+    def when_synced(self, action: Callable[[], None]) -> None:
+        """Do something as soon as all is on disk that is known now; never, if the disk fails."""
+        if self.failure is not None:
+            return
+        self.channels.hosts.write()
+        self._actions.append((self.store.ticket, action))
+        self._act()
+
+    def _act(self) -> None:
+        while self._actions and self._actions[0][0] <= self.store.synced:
+            self._actions.popleft()[1]()
 
     # Publications
 
@@ -160,6 +165,7 @@ class Keeping:
                     self._effects.carry_out(effects)
                     self._effects.flush()
             self._answer(waiting.answers)
+        self._act()
         self._effects.flush()
         self._look_at_room()
         self._stir()
