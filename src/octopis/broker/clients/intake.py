@@ -281,11 +281,19 @@ class Intake:
         backpressure = self._backpressure
         if publication.held_by == backpressure.version:  # nothing changed since it was looked at
             return [], True
-        for number, entries in enumerate(self._core.matching(part)):
-            if any(map(backpressure.is_held, entries)):
-                publication.held_by = backpressure.version
-                return part[:number], True
-        return part, False
+        count = self.free(part)
+        if count < len(part):
+            publication.held_by = backpressure.version
+        return part[:count], count < len(part)
+
+    def free(self, part: list[Published]) -> int:
+        """Return how many notifications stand before the first that has to wait."""
+        if self._backpressure.holds:
+            is_held = self._backpressure.is_held
+            for number, entries in enumerate(self._core.matching(part)):
+                if any(map(is_held, entries)):
+                    return number
+        return len(part)
 
     def _keep(
         self,

@@ -18,10 +18,14 @@ from octopis.core.delivery.lasting.receiver import LastingReceiver
 from octopis.core.delivery.lasting.records import (
     Arrival,
     ChannelState,
+    Decision,
     Publication,
+    Record,
+    Staged,
     decode_record,
 )
 from octopis.core.delivery.lasting.sender import LastingSender, Remembered
+from octopis.core.delivery.lasting.staging import Staging
 from octopis.core.delivery.lasting.store import Codec, Shelf, Store
 from octopis.core.delivery.options import DeliveryOptions
 from octopis.core.delivery.posts import Post
@@ -58,6 +62,7 @@ class LastingChannels(Channels):
         self.store = store
         self._quota_bytes = quota_bytes
         self.durables = Durables(self._shelf)
+        self.staging = Staging(self._shelf)
         self.publishers = Publishers()
         self.hosts = KnownHosts(broker, store)
         self._numbered: deque[tuple[int, int]] = deque()
@@ -85,6 +90,9 @@ class LastingChannels(Channels):
         wanted: dict[int, tuple[int, ...]] = {}
         for position, body in records:
             record, size = decode_record(body), len(body)
+            if isinstance(record, Staged | Decision):
+                self.staging.found(position, record)
+                continue
             if isinstance(record, ChannelState):
                 before = states.get(record.place)
                 if before is None or before.serial < record.serial:
@@ -108,6 +116,7 @@ class LastingChannels(Channels):
             holders = self.durables.holders(kept, position)
             self._shelf.found(position, holders + (position in sent))
         self.durables.recovered()
+        self.staging.recovered(self.publishers)
         self.receiver.restore(lasts)
         self._synced = self.store.ticket
 
@@ -121,6 +130,10 @@ class LastingChannels(Channels):
         bit = 1 << self._places[host.name]
         durable = self.sender.durable & ~bit
         self.sender.durable = durable | bit if host.durables else durable
+
+    def read_records(self, positions: Sequence[int]) -> list[Record]:
+        """Return records of the log."""
+        return self._shelf.read(positions)
 
     def has(self, notification: Notification) -> bool:
         """Tell whether a publication was accepted before: it is sent again."""
@@ -265,6 +278,9 @@ class LastingChannels(Channels):
             if isinstance(record, ChannelState):
                 continue
             new = self._shelf.write_again(position, record)
+            if isinstance(record, Staged | Decision):
+                self.staging.moved(new, record)
+                continue
             self.durables.moved(record.kept, new)
             if isinstance(record, Publication) and record.number:
                 self.sender.moved(record.number, new)
