@@ -25,7 +25,7 @@ from octopis.core.delivery.lasting.sender import LastingSender, Remembered
 from octopis.core.delivery.lasting.store import Codec, Shelf, Store
 from octopis.core.delivery.options import DeliveryOptions
 from octopis.core.delivery.posts import Post
-from octopis.core.delivery.receiver import origin_of
+from octopis.core.delivery.receiver import LIFE_BITS, origin_of
 from octopis.core.model import BrokerId, Notification
 from octopis.core.routing.hosts import Host
 from octopis.core.routing.messages import NotificationMessage, Subscription
@@ -108,8 +108,17 @@ class LastingChannels(Channels):
             holders = self.durables.holders(kept, position)
             self._shelf.found(position, holders + (position in sent))
         self.durables.recovered()
+        self._remember_lives()
         self.receiver.restore(lasts)
         self._synced = self.store.ticket
+
+    def _remember_lives(self) -> None:
+        """Know which lives of other hosts were known: channels have heard of the newest."""
+        for host, (generation, _) in self.hosts.known().items():
+            self._lives[self._places[host]] = generation & (1 << LIFE_BITS) - 1
+            self.sender.durable |= 1 << self._places[host]
+        for channel in self.sender.channels:
+            self._lives[channel.place] = channel.life
 
     def own_subscriptions(self) -> list[Subscription]:
         """Return the durable subscriptions of this broker, as the overlay knows them."""
