@@ -35,6 +35,11 @@ from octopis.core.topology import SCOT
 _SPARSE = 0.5
 """A part of the log of which less is needed is written again, where room is short."""
 
+_FOR_PUBLISHERS = 0.4
+"""Publishers wait when so much of the quota is needed, the rest is for what others send: two hosts
+that are full of what the other one has to take would wait for each other for ever. It is less than
+a half, as a log takes up to twice as much as is needed of it."""
+
 
 class LastingChannels(Channels):
     """The channels from and to one broker, in all lives of its store."""
@@ -257,16 +262,16 @@ class LastingChannels(Channels):
         if store.reclaimable and self._checkpoint is None:
             checkpoint(self)
             self._checkpoint = store.ticket, store.position
-        if self._is_full() and store.has_room:
-            self.durables.make_room()
         self._look_at_room()
-
-    def _is_full(self) -> bool:
-        return self.store.used_bytes >= self._quota_bytes
+        if self.is_blocked and store.has_room:
+            self.durables.make_room()
+            self._look_at_room()
 
     def _look_at_room(self) -> None:
-        is_blocked = not self.store.has_room or self._is_full()
-        self.sender.is_blocked = self.receiver.is_blocked = is_blocked
+        store, quota = self.store, self._quota_bytes
+        is_full = not store.has_room or store.used_bytes >= quota
+        self.receiver.is_blocked = is_full
+        self.sender.is_blocked = is_full or store.live_bytes >= _FOR_PUBLISHERS * quota
 
     def _write_again(self, positions: list[int]) -> None:
         """Write at the end of the log what is needed of a part that is mostly not."""
