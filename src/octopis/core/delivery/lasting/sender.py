@@ -190,9 +190,11 @@ class LastingSender(Sender):
             self._pump(channel, now_ns)
 
     def _progress(self, channel: Channel, last: int, now_ns: int) -> None:
-        before = len(channel.pending)
+        before, trip = len(channel.pending), (channel.round_trip_ns, channel.variation_ns)
         super()._progress(channel, last, now_ns)
-        channel.flying = max(0, channel.flying - (before - len(channel.pending)))
+        if channel.behind:  # what it had before was sent before, too: maybe it was dead since
+            channel.round_trip_ns, channel.variation_ns = trip
+            channel.flying = max(0, channel.flying - (before - len(channel.pending)))
 
     def _sent_to(self, channel: Channel) -> Iterable[int]:
         pending: Iterable[int] = channel.pending
