@@ -243,6 +243,7 @@ class LastingChannels(Channels):
         if self._checkpoint is not None and self._checkpoint[0] <= ticket:
             self.store.reclaim(self._checkpoint[1])
             self._checkpoint = None
+            self._shelf.go_on()
         self._look_at_room()
 
     @property
@@ -254,14 +255,16 @@ class LastingChannels(Channels):
         """Write down what others have changed, and have room back that nobody needs."""
         self.hosts.write()
         store = self.store
-        if (
-            store.used_bytes > self._quota_bytes // 2
-            and store.live_bytes < _SPARSE * store.used_bytes
-        ):
-            self._write_again(store.sparse(_SPARSE))
-        if store.reclaimable and self._checkpoint is None:
-            checkpoint(self)
-            self._checkpoint = store.ticket, store.position
+        if self._checkpoint is None:
+            if (
+                store.used_bytes > self._quota_bytes // 2
+                and store.live_bytes < _SPARSE * store.used_bytes
+            ):
+                self._write_again(store.sparse(_SPARSE))
+            if store.reclaimable:
+                checkpoint(self)
+                self._checkpoint = store.ticket, store.position
+                self._shelf.wait()
         self._look_at_room()
         if self.is_blocked and store.has_room:
             self.durables.make_room()
