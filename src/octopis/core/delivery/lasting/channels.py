@@ -172,6 +172,7 @@ class LastingChannels(Channels):
             self._numbered.append((self.store.ticket, sender.number_last))
         if kept_for:
             self.durables.await_sync(kept_for, self.store.ticket)
+        self._look_at_room()
         return Accepted(batch, left, onward)
 
     def _publication(
