@@ -146,6 +146,7 @@ class LastingChannels(Channels):
         self, batch: Sequence[NotificationMessage], matches: list[list[str]], now_ns: int
     ) -> Accepted:
         """Number what a local publisher sends, and write it down with all that it is for."""
+        self.hosts.write()  # before anybody is answered: for whom it is must be known as long
         sender, onward, touched = self.sender, [], 0
         kept_for: dict[Durable, None] = {}
         left = []
