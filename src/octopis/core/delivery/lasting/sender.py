@@ -16,7 +16,7 @@ from octopis.core.delivery.channel import Channel
 from octopis.core.delivery.lasting.records import ChannelState, Publication
 from octopis.core.delivery.lasting.store import Codec, Shelf
 from octopis.core.delivery.options import DeliveryOptions
-from octopis.core.delivery.posts import Ack
+from octopis.core.delivery.posts import Ack, Open
 from octopis.core.delivery.sender import Kept, Sender
 from octopis.core.model import Notification
 from octopis.core.routing.messages import NO_CLUSTERS, NotificationMessage, copy_for
@@ -190,9 +190,11 @@ class LastingSender(Sender):
             self._pump(channel, now_ns)
 
     def _progress(self, channel: Channel, last: int, now_ns: int) -> None:
-        before = len(channel.pending)
+        before, trip = len(channel.pending), (channel.round_trip_ns, channel.variation_ns)
         super()._progress(channel, last, now_ns)
-        channel.flying = max(0, channel.flying - (before - len(channel.pending)))
+        if channel.behind:  # what it had before was sent before, too: maybe it was dead since
+            channel.round_trip_ns, channel.variation_ns = trip
+            channel.flying = max(0, channel.flying - (before - len(channel.pending)))
 
     def _sent_to(self, channel: Channel) -> Iterable[int]:
         pending: Iterable[int] = channel.pending
@@ -269,6 +271,19 @@ class LastingSender(Sender):
             super().renewed(place, now_ns)
             self._behind &= ~channel.bit
         self._write(channel)
+
+    # What goes
+
+    def take_posts(self) -> list[Open]:
+        """Return what to tell targets; nothing of numbers that are not on disk yet.
+
+        After a loss of power these would be another's, and taken for old ones.
+        """
+        found, waiting = [], []
+        for post in super().take_posts():
+            (found if max(post.base, post.fresh) <= self.sendable else waiting).append(post)
+        self._opening += waiting
+        return found
 
     # What is on disk
 

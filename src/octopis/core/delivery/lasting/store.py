@@ -78,12 +78,15 @@ class Codec(Protocol):
 class Shelf:
     """Records with those who hold them: a record is freed when nobody does.
 
-    Most have one holder, which is not written down.
+    Most have one holder, which is not written down. While a checkpoint is on its way to the disk
+    nothing is freed (`wait`): it says nothing of who has let go since, and with the record that
+    would be forgotten.
     """
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self._holders: dict[int, int] = {}
+        self._waiting: list[int] | None = None
 
     def add(self, record: Record, holders: int) -> int:
         """Write a record that so many hold, and return its position."""
@@ -94,7 +97,7 @@ class Shelf:
     def found(self, position: int, holders: int) -> None:
         """Know that so many hold a record."""
         if not holders:
-            self.store.free(position)
+            self._free(position)
         elif holders > 1:
             self._holders[position] = holders
 
@@ -106,13 +109,29 @@ class Shelf:
         else:
             self._holders.pop(position, None)
             if not left:
-                self.store.free(position)
+                self._free(position)
 
     def write_again(self, position: int, record: Record) -> int:
         """Write a record at the end of the log instead; return where."""
         holders = self._holders.pop(position, 1)
-        self.store.free(position)
+        self._free(position)
         return self.add(record, holders)
+
+    def _free(self, position: int) -> None:
+        if self._waiting is None:
+            self.store.free(position)
+        else:
+            self._waiting.append(position)
+
+    def wait(self) -> None:
+        """Free nothing from now on."""
+        self._waiting = []
+
+    def go_on(self) -> None:
+        """Free what was to be freed meanwhile, and all that comes."""
+        waiting, self._waiting = self._waiting or [], None
+        for position in waiting:
+            self.store.free(position)
 
     def read(self, positions: Sequence[int]) -> list[Record]:
         """Return records."""
