@@ -11,7 +11,6 @@ from octopis.store import Sync
 from octopis.store import journal as journals
 from octopis.store.journal import Journal
 from octopis.store.records import encode
-from octopis.store.recovery import Found, Recovery
 from octopis.store.state import State
 from support.disk import Crash, Disk
 from support.stores import Stepped, stepped
@@ -206,10 +205,6 @@ def _all_is_proven(position: int, bodies: Sequence[bytes], _: int, salt: int) ->
     ]
 
 
-def _nothing_is_cut(_: Recovery, __: int, ___: Found) -> None:
-    pass
-
-
 def _keep_names_in_memory(_: Disk, __: Path) -> None:
     pass
 
@@ -218,7 +213,6 @@ FAULTS = {
     "reported before it is synced": (Journal, "sync", _no_sync),
     "state before the log": (Journal, "flush", _state_first),
     "every record says that all before it is synced": (journals, "encode", _all_is_proven),
-    "a torn end stays": (Recovery, "_cut", _nothing_is_cut),
     "folders are never synced": (Disk, "sync_folder", _keep_names_in_memory),
     "a segment is recycled before its word is gone": (
         State,

@@ -34,6 +34,13 @@ class Inode:
         self.durable = bytearray(self.seen)
         self.between = {}
 
+    def sync_left(self) -> None:
+        """Let exactly those sectors reach the disk of which there still is a state."""
+        left = bytearray(self.durable)
+        for sector, states in self.between.items():
+            left[sector * SECTOR : sector * SECTOR + len(states[-1])] = states[-1]
+        self.seen, self.durable, self.between = left, bytearray(left), {}
+
     def lose_power(self, chance: Random) -> None:
         """Keep of each sector any state that it had since the last sync."""
         left = bytearray(self.durable)
