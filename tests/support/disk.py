@@ -34,6 +34,13 @@ class Inode:
         self.durable = bytearray(self.seen)
         self.between = {}
 
+    def sync_left(self) -> None:
+        """Let exactly those sectors reach the disk of which there still is a state."""
+        left = bytearray(self.durable)
+        for sector, states in self.between.items():
+            left[sector * SECTOR : sector * SECTOR + len(states[-1])] = states[-1]
+        self.seen, self.durable, self.between = left, bytearray(left), {}
+
     def lose_power(self, chance: Random) -> None:
         """Keep of each sector any state that it had since the last sync."""
         left = bytearray(self.durable)
@@ -107,7 +114,7 @@ class Disk:
         if self._database is not None:
             self._database.close()
 
-    def make_folder(self, path: Path) -> None:
+    def make_folder(self, _: Path) -> None:
         self._step()
 
     def names(self, folder: Path) -> list[str]:
@@ -177,11 +184,11 @@ class Disk:
             self.room += len(self.names_seen[path].seen)
         self._renamed({name: each for name, each in self.names_seen.items() if name != path})
 
-    def sync_folder(self, folder: Path) -> None:
+    def sync_folder(self, _: Path) -> None:
         self._step()
         self.names_durable, self._renames = dict(self.names_seen), []
 
-    def database(self, path: Path) -> sqlite3.Connection:
+    def database(self, _: Path) -> sqlite3.Connection:
         if self._database is None:
             self._database = sqlite3.connect(
                 ":memory:", isolation_level=None, check_same_thread=False, factory=KeptDatabase
