@@ -169,6 +169,7 @@ class Disk:
     def fdatasync(self, file: int) -> None:
         self._step()
         if self.sync_failure is not None:
+            self._at(file).between = {}  # as Linux has it: the pages are clean, the disk is not
             raise OSError(self.sync_failure, "the disk cannot")
         self._at(file).sync()
 

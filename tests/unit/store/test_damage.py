@@ -2,6 +2,7 @@
 
 import errno
 import shutil
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -24,6 +25,24 @@ DAMAGES = 500
 
 def chance_of(seed: int) -> Random:
     return Random(seed)  # noqa: S311 - repeatable on purpose
+
+
+class UnsyncedDatabase(sqlite3.Connection):
+    def execute(self, sql: str, *rest: object) -> sqlite3.Cursor:
+        return super().execute(sql.replace("synchronous=FULL", "synchronous=OFF"), *rest)
+
+
+class Unsynced(RealFiles):
+    """Files without syncs: what is tried here is no crash, and it is tried often."""
+
+    def fdatasync(self, file: int) -> None:
+        pass
+
+    def sync_folder(self, folder: Path) -> None:
+        pass
+
+    def database(self, path: Path) -> sqlite3.Connection:
+        return sqlite3.connect(path, isolation_level=None, factory=UnsyncedDatabase)
 
 
 class Image:
@@ -98,7 +117,7 @@ def test_damage_is_found_and_every_other_record_is_served(
         shutil.copytree(image.folder, folder)
         hit = damage(image, folder, chance_of(seed))
         report = check(folder)
-        used = stepped(RealFiles(), folder, segment_bytes=SEGMENT_BYTES)
+        used = stepped(Unsynced(), folder, segment_bytes=SEGMENT_BYTES)
         good = {each: body for each, body in image.bodies.items() if each not in hit}
         assert used.recovered == good, seed
         assert bool(used.store.damages) is bool(hit), seed
