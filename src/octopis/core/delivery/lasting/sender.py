@@ -279,10 +279,10 @@ class LastingSender(Sender):
 
         After a loss of power these would be another's, and taken for old ones.
         """
-        found, waiting = [], []
-        for post in super().take_posts():
-            (found if max(post.base, post.fresh) <= self.sendable else waiting).append(post)
-        self._opening += waiting
+        posts = super().take_posts()
+        found = [each for each in posts if max(each.base, each.fresh) <= self.sendable]
+        if len(found) < len(posts):
+            self._opening = [each for each in posts if each not in found]
         return found
 
     # What is on disk
