@@ -137,4 +137,3 @@ class DiskNode(Node):
     def _tidy(self) -> None:
         self.channels.tidy()
         self._agenda.after(_TIDY_NS, self._do, self._tidy)
-

@@ -218,7 +218,9 @@ def overlay_of(random: Random) -> SCOT:
     return SCOT(AcyclicFactor(regions, edges), ConnectivityFactor.complete(clusters))
 
 
-def links_of(random: Random, scot: SCOT, kind: Kind) -> dict[tuple[BrokerId, BrokerId], PlannedLink]:
+def links_of(
+    random: Random, scot: SCOT, kind: Kind
+) -> dict[tuple[BrokerId, BrokerId], PlannedLink]:
     loss, doubling = random.choice((0, 0.01, 0.05, 0.2)), random.choice((0, 0.02, 0.1, 0.2))
     if kind is Kind.DEATH:  # else the living seem dead: they are given up soon in these runs
         loss = min(loss, 0.05)

@@ -145,6 +145,11 @@ class LastingChannels(Channels):
         durable = self.sender.durable & ~bit
         self.sender.durable = durable | bit if host.durables else durable
 
+    @property
+    def damaged(self) -> int:
+        """How many records were found damaged when they were read."""
+        return self._shelf.damaged
+
     def read_records(self, positions: Sequence[int]) -> list[Record]:
         """Return records of the log."""
         return self._shelf.read(positions)

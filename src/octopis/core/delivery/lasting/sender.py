@@ -293,12 +293,30 @@ class LastingSender(Sender):
         else:
             self._shelf.release(kept.position)
 
-    def _message(self, kept: Kept) -> NotificationMessage:
+    def _message(self, number: int, kept: Kept) -> NotificationMessage:
         if kept.message is not None:
             return kept.message
-        (record,) = self._shelf.read([kept.position])
+        (record,) = self._shelf.read_whole([kept.position])
+        if record is None:
+            return self._in_place_of(number)
         assert isinstance(record, Publication), "only publications are sent"
         return self._from_disk(record, self._codec.decode(record.body))
+
+    def _in_place_of(self, number: int) -> NotificationMessage:
+        """Return what is sent where the disk has damaged a notification: its number counts."""
+        targets, distances = 0, []
+        for place in sorted(self._channels):
+            channel = self._channels[place]
+            if number in channel.pending:
+                before = channel.acked
+                for each in channel.pending:
+                    if each == number:
+                        break
+                    before = each
+                targets |= channel.bit
+                distances.append(number - before)
+        about = targets, 0, self._origin, number, tuple(distances)
+        return NotificationMessage(self._codec.nothing(), NO_CLUSTERS, *about)
 
     def _from_disk(self, record: Publication, notification: Notification) -> NotificationMessage:
         targets = int.from_bytes(record.targets, "little")

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from octopis.core.delivery.lasting.records import Record, decode_record, encode
 from octopis.core.model import Notification
+from octopis.errors import StoreDamaged
 
 
 class Store(Protocol):
@@ -71,6 +72,9 @@ class Codec(Protocol):
     def decode(self, body: bytes) -> Notification:
         """Return the notification that was encoded."""
 
+    def nothing(self) -> Notification:
+        """Return what goes in the place of a notification that is damaged: nobody can read it."""
+
     def publisher(self, notification: Notification) -> tuple[bytes, int]:
         """Return who has published it, and the publisher's number for it, which rises."""
 
@@ -85,6 +89,9 @@ class Shelf:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self.damaged = 0
+        """How many records were found damaged when they were read."""
+
         self._holders: dict[int, int] = {}
         self._waiting: list[int] | None = None
 
@@ -134,5 +141,15 @@ class Shelf:
             self.store.free(position)
 
     def read(self, positions: Sequence[int]) -> list[Record]:
-        """Return records."""
+        """Return records. Raises StoreDamaged where one is damaged."""
         return list(map(decode_record, self.store.read(positions)))
+
+    def read_whole(self, positions: Sequence[int]) -> list[Record | None]:
+        """Return records, and None for those that are damaged, which are counted."""
+        try:
+            return [*self.read(positions)]
+        except StoreDamaged:
+            if len(positions) > 1:  # one by one, to find out which
+                return [each for position in positions for each in self.read_whole([position])]
+            self.damaged += 1
+            return [None]
