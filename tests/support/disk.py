@@ -31,15 +31,18 @@ class Inode:
             self.between.setdefault(sector, []).append(state)
 
     def sync(self) -> None:
-        self.durable = bytearray(self.seen)
+        """Let those sectors reach the disk that are known to be dirty."""
+        for sector, states in self.between.items():
+            offset = sector * SECTOR
+            end = offset + len(states[-1])
+            self.durable.extend(bytes(max(0, end - len(self.durable))))
+            self.durable[offset:end] = states[-1]
         self.between = {}
 
     def sync_left(self) -> None:
-        """Let exactly those sectors reach the disk of which there still is a state."""
-        left = bytearray(self.durable)
-        for sector, states in self.between.items():
-            left[sector * SECTOR : sector * SECTOR + len(states[-1])] = states[-1]
-        self.seen, self.durable, self.between = left, bytearray(left), {}
+        """Sync, and lose what is in memory only."""
+        self.sync()
+        self.seen = bytearray(self.durable)
 
     def lose_power(self, chance: Random) -> None:
         """Keep of each sector any state that it had since the last sync."""

@@ -127,6 +127,28 @@ def test_full_disk_goes_on_when_segments_are_reclaimed(stepped: Make):
     ]
 
 
+def test_positions_of_a_segment_that_went_before_it_was_synced_never_come_again(stepped: Make):
+    disk = Disk()
+    used = stepped(disk, segment_bytes=SEGMENT_BYTES, sync=Sync.INTERVAL, interval_s=1e6)
+    used.store.append(BODY)
+    used.step()  # the first group is synced, the next one is not due for long
+    for _ in range(5):
+        used.store.append(BODY)
+    used.step()
+    for position in range(1, 7):
+        used.store.free(position)
+    used.store.append(b"l" * 3000)  # has a segment of its own, for which there is no room
+    disk.room = 0
+    assert used.store.reclaim() == SEGMENT_BYTES
+    used.step()
+    assert not used.store.has_room
+    disk.room = None
+    disk.kill()
+    again = stepped(disk, segment_bytes=SEGMENT_BYTES)
+    assert again.recovered == {}
+    assert again.store.append(b"") == 7
+
+
 def test_sync_that_finds_no_room_writes_the_group_once_more(stepped: Make, monkeypatch):
     monkeypatch.setattr(writer, "RETRY_S", 0.0)
     disk = Disk()

@@ -186,6 +186,17 @@ def test_syncs_are_timed(tmp_path: Path):
     run(use)
 
 
+def test_closing_does_not_wait_for_a_spare_segment_and_leaves_no_half_of_one(tmp_path: Path):
+    async def use() -> None:
+        for _ in range(3):
+            with opened(tmp_path, segment_bytes=2**30):
+                pass  # a spare segment of 1 GiB is begun
+            assert list(tmp_path.glob("*.draft")) == []
+            assert list(tmp_path.glob("*.spare")) == []
+
+    run(use)
+
+
 def test_each_folder_has_its_own_epoch_and_keeps_it(tmp_path: Path):
     epochs = []
     for name in ("a", "b", "a"):
