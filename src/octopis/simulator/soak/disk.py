@@ -197,9 +197,7 @@ class VirtualStore:
         if self._will_sync:
             self._agenda.after(0, self._begin)
 
-    def _keep(
-        self, records: dict[int, bytes], puts: _State, deletes: set[tuple[str, str]]
-    ) -> None:
+    def _keep(self, records: dict[int, bytes], puts: _State, deletes: set[tuple[str, str]]) -> None:
         for position, body in records.items():
             if position in self._home:  # else it was given back before it was synced
                 self._disk.records[position] = body

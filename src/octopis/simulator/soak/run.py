@@ -88,4 +88,3 @@ def _run(seed: int, make: MakeChannels | None, *, disk: bool, tells: bool) -> Ou
         log.violations,
         log.story,
     )
-
