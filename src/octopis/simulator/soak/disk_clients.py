@@ -153,8 +153,8 @@ class Reader:
     def is_done(self) -> bool:
         """Whether it has acknowledged all that there is."""
         node = self._nodes.get(self.planned.host)
-        durable = node and node.channels.durables.get(self.planned.name)
-        return bool(durable) and self.is_made and durable.next - 1 == durable.state.acked
+        durable = None if node is None else node.channels.durables.get(self.planned.name)
+        return durable is not None and self.is_made and durable.next - 1 == durable.state.acked
 
     def hurry(self) -> None:
         """Read all that there is from now on."""
@@ -194,6 +194,8 @@ class Reader:
         if node is not self._maker:  # it has outlived that, perhaps without an answer
             self.is_made = True
         self._node, self._at = node, durable.state.acked
+        if self.planned.policy is not Policy.REFUSE:  # it may have been dropped meanwhile
+            self.missing |= set(range(1, self._at + 1)) - self.positions.keys()
         if durable.state.acked < self._acked:
             detail = f"{self.planned.name} has acknowledged {self._acked}, and not {self._at}"
             self._violated("what is acknowledged stays", detail)
