@@ -84,7 +84,9 @@ class Client(StagingClient):
         self._session_s = 0.0
         self._requests = count(1)
         self._unanswered = Unanswered(self._requests, resend=resend)
-        self._publishing = Publishing(self.id, self._open_connection, self._unanswered)
+        self._publishing = Publishing(
+            self.id, self._open_connection, self._open_now, self._unanswered
+        )
 
     # Life
 
@@ -288,9 +290,15 @@ class Client(StagingClient):
             await self._connected.wait()
             if self._failure is not None:
                 raise self._failure
-            if self._connection is not None and self._connection.is_open:
-                return self._connection
+            if (connection := self._open_now()) is not None:
+                return connection
             self._connected.clear()  # `_keep` has not noticed yet
+
+    def _open_now(self) -> ClientConnection | None:
+        """Return the connection, if there is one over which the client has gone on."""
+        connection = self._connection
+        is_there = self._connected.is_set() and self._failure is None
+        return connection if is_there and connection is not None and connection.is_open else None
 
     def _dialled(self) -> ClientConnection:
         """Return a connection that says who this client is, and what it has."""
