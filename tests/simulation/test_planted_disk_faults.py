@@ -65,7 +65,7 @@ def acknowledges_before_the_sync(self: LastingReceiver, lasts: dict[int, int], _
 # Senders
 
 
-def sends_what_is_not_on_disk(self: LastingSender, channel: Channel) -> Any:
+def sends_what_is_not_on_disk(_: LastingSender, channel: Channel) -> Any:
     return channel.pending
 
 
@@ -73,9 +73,7 @@ def parks_nothing(self: LastingSender, channel: Channel) -> None:
     self._give_up_for_good(channel)
 
 
-def numbers_anew(
-    self: LastingSender, number: int, states: Any, publications: Any, now_ns: int
-) -> None:
+def numbers_anew(self: LastingSender, _: int, states: Any, publications: Any, now_ns: int) -> None:
     restore(self, 0, states, publications, now_ns)
 
 
@@ -99,7 +97,7 @@ def reclaims_beyond_the_checkpoint(self: VirtualStore, upto: int) -> int:
 reclaim = VirtualStore.reclaim
 
 
-def lets_read_before_the_sync(self: Durables, touched: Any, ticket: int) -> None:
+def lets_read_before_the_sync(self: Durables, touched: Any, _: int) -> None:
     self._unsynced.append((0, {each: each.next - 1 for each in touched}))
     self.synced(0)
 
@@ -113,11 +111,11 @@ def acknowledges_in_memory(self: Durables, durable: Any, position: int, _: int) 
 acknowledge = Durables.acknowledge
 
 
-def writes_state_before_the_log(self: VirtualStore) -> None:
+def writes_state_before_the_log(self: VirtualStore) -> int:
     if self._going is not None:
         self._disk.state.update(self._going[1])
     self._disk.state.update(self._puts)
-    lose_power(self)
+    return lose_power(self)
 
 
 lose_power = VirtualStore.lose_power

@@ -64,7 +64,8 @@ class DiskWorld(World):
     def _die(self, fault: Fault) -> None:
         node = self.nodes.get(fault.broker)
         if node is not None:
-            cast("DiskNode", node).store.lose_power()
+            lost = cast("DiskNode", node).store.lose_power()
+            self.log.count("lost with the power", lost)
         super()._die(fault)
 
     def _look(self) -> None:
