@@ -2,8 +2,8 @@
 
 Its standard input is a pipe that only the starter holds. The word "drain" there begins an orderly
 stop; its end is the order to stop, and also comes when the starter is gone, however it ended. On
-standard output it says "ready"; while it drains, "queued N"; and where it cannot run, which would be
-no better the next time, "refused" and why. `Child` is the starter's side of that, `main` the other.
+standard output it says "ready"; while it drains, "queued N"; and where it cannot run, and could not
+the next time either, "refused" and why. `Child` is the starter's side of that, `main` the other.
 """
 
 import asyncio

@@ -197,6 +197,7 @@ def _broker(plan: Plan, level: str, folder: Path | None = None) -> Iterator[_Bro
 @contextmanager
 def _fresh(folder: Path) -> Iterator[Path]:
     import tempfile
+
     with tempfile.TemporaryDirectory(dir=folder) as found:
         yield Path(found)
 
