@@ -114,9 +114,11 @@ class Spreading:
             self._hosts.add(self._own, subscription, now_ns)
         for name, (generation, subscriptions) in others.items():
             host = self._hosts[name]
-            self._come_to(host, generation, 0, now_ns)
             for subscription in subscriptions:
                 self._hosts.add(host, subscription, now_ns)
+            # After them: what channels hold for a host without any is given up with its last life,
+            # and channels may know of a later life than was written down here.
+            self._come_to(host, generation, 0, now_ns)
 
     def watch_durables(self, told: Callable[[Host], None]) -> None:
         """Have `told` hear of hosts whose durable subscriptions have changed."""
