@@ -73,7 +73,8 @@ COMMANDS = {
     ),
     "store": CommandPlace("octopis.cli.store:app", "What brokers keep on disk: check."),
     "workload": CommandPlace(
-        "octopis.cli.workload:app", "From quotes to scenarios, on Spark: ingest, build, truth."
+        "octopis.cli.workload:app",
+        "From data to scenarios, on Spark: ingest, estimate, build, truth.",
     ),
     "trace": CommandPlace(
         "octopis.cli.runs:trace_app",
