@@ -22,8 +22,8 @@ from octopis.core.wire.moving import (
     LeaveDurable,
     Left,
     Merged,
-    PassDurable,
     Passage,
+    PassDurable,
     TakeDurable,
 )
 from octopis.errors import ConnectionFailed, InvalidSubscription, OperationFailed

@@ -28,8 +28,8 @@ from octopis.core.wire.moving import (
     Merged,
     MoveAnswer,
     MoveRequest,
-    PassDurable,
     Passage,
+    PassDurable,
     TakeDurable,
     encode_move_answer,
 )
