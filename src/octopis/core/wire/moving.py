@@ -34,7 +34,6 @@ class JoinDurable(msgspec.Struct, frozen=True, tag_field="ask", tag="join"):
     request: Count
     name: Name
     source: _Broker
-    filter: str
     policy: Policy
     epoch: Count
     moves: _Moves
