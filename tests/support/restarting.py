@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from octopis.broker.settings import Durability
+from octopis.broker.settings import Durability, Limits
 from octopis.client.client import Client
 from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm
@@ -15,13 +15,17 @@ from octopis.overlay.deployment import open_listeners, planned, running
 from support.live import Brokers, client_of, overlay
 
 
+QUICK = Limits(redial_s_max=0.05, drain_s=0.01, sync_s=5.0)
+"""Who stops leaves what is under way where it is."""
+
+
 class Restarting:
     """An overlay on disk whose brokers keep their ports and folders."""
 
     def __init__(self, scot: SCOT, folder: Path) -> None:
         self.live: Brokers = {}
         self._runs: dict[BrokerId, AsyncExitStack] = {}
-        made = overlay(scot, Algorithm.TNR, durability=Durability(str(folder)))
+        made = overlay(scot, Algorithm.TNR, durability=Durability(str(folder), quota_bytes=2**26), limits=QUICK)
         listeners = open_listeners(planned(made, 0))
         places = {broker: each.getsockname() for broker, each in listeners.items()}
         for each in listeners.values():
