@@ -4,6 +4,8 @@
                    subscriptions want it
     Arrival        brought by a channel, for own durable subscriptions
     ChannelState   a channel begins with a life of its target
+    Staged         not published yet, and perhaps never
+    Decision       what of that is published
     Copy           what a durable subscription has from the host where it lived before
 
 A record says all that it is about, whatever stands before or after it: `kept` are pairs of the key
@@ -42,16 +44,40 @@ class Arrival(Struct, frozen=True, array_like=True, tag=2, gc=False):
 
 
 class ChannelState(Struct, frozen=True, array_like=True, tag=3):
-    """What a channel begins with; that with the highest `serial` holds."""
+    """What a channel begins with; that with the highest `serial` holds.
+
+    `durable`: its target has durable subscriptions. It stands before what is published for them, so
+    that this is never there without it.
+    """
 
     serial: int
     place: int
     life: int
     base: int
     fresh: int
+    durable: bool = False
 
 
-class Copy(Struct, frozen=True, array_like=True, tag=4, gc=False):
+class Staged(Struct, frozen=True, array_like=True, tag=4, gc=False):
+    """A row of an attempt at a part of a batch that is not published yet (see staging.py)."""
+
+    source: bytes
+    batch: int
+    part: int
+    attempt: int
+    row: int
+    body: bytes
+
+
+class Decision(Struct, frozen=True, array_like=True, tag=5):
+    """Which attempts, by part and number, of a batch are published."""
+
+    source: bytes
+    batch: int
+    attempts: tuple[tuple[int, int], ...]
+
+
+class Copy(Struct, frozen=True, array_like=True, tag=6, gc=False):
     """A notification that a durable subscription has brought along when it moved here.
 
     It was copied from its last host; or it has come here meanwhile, and was `annexed` at that
@@ -104,7 +130,7 @@ class DurableState(Struct, frozen=True):
     until: int = 0
 
 
-Record = Publication | Arrival | ChannelState | Copy
+Record = Publication | Arrival | ChannelState | Staged | Decision | Copy
 
 encode = msgspec.msgpack.Encoder().encode
 decode_record = msgspec.msgpack.Decoder(Record).decode
