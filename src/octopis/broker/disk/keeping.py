@@ -91,7 +91,7 @@ class Keeping:
         self._say_recovered(time.monotonic() - begun)
 
     def _say_recovered(self, took_s: float) -> None:
-        kept, durables = self.channels.sender.kept, len(self.channels.durables.by_id)
+        kept, durables = self.channels.sender.kept, len(list(self.channels.durables))
         _log.info(
             "%s has recovered in %.1f s: %d records, %d publications to send, %d durable "
             "subscriptions",

@@ -9,26 +9,28 @@ import uvloop
 
 from octopis.cli import output
 from octopis.cli.live.disk_output import durable_document, print_durable, print_durables
+from octopis.cli.live.durable_move import move
 from octopis.cli.live.secrets import SecretOption, secret_of
-from octopis.cli.options import ConfigOption, StateOption, addresses_of, base_of
+from octopis.cli.options import (
+    ConfigOption,
+    DurableName,
+    OverlayOption,
+    StateOption,
+    addresses_of,
+    base_of,
+)
 from octopis.client.client import Client
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.overlay.durables import Hosted, ask_durables
 from octopis.overlay.registry import overlays
 
 app = typer.Typer(
-    help="Durable subscriptions of a live overlay: list, show, drop. `octopis sub FILTER "
+    help="Durable subscriptions of a live overlay: list, show, drop, move. `octopis sub FILTER "
     "--durable NAME` makes one.",
     no_args_is_help=True,
 )
 
-OverlayOption = Annotated[
-    str | None,
-    typer.Option("--overlay", help="Which overlay, as `overlay up` called it; the latest."),
-]
-DurableName = Annotated[
-    str, typer.Argument(metavar="NAME", help="The durable subscription, as `durable list` has it.")
-]
+app.command()(move)
 
 
 @app.command(name="list")

@@ -14,10 +14,12 @@ from collections.abc import Iterable, Sequence
 from octopis.core.delivery.channels import Channels
 from octopis.core.delivery.lasting.durables import Durable, Durables
 from octopis.core.delivery.lasting.memory import KnownHosts, Publishers, checkpoint, remembered
+from octopis.core.delivery.lasting.moving import Moves
 from octopis.core.delivery.lasting.receiver import LastingReceiver
 from octopis.core.delivery.lasting.records import (
     Arrival,
     ChannelState,
+    Copy,
     Decision,
     Publication,
     Record,
@@ -67,6 +69,7 @@ class LastingChannels(Channels):
         self.store = store
         self._quota_bytes = quota_bytes
         self.durables = Durables(self._shelf)
+        self.moves = Moves(self.durables, self._shelf, origin_of(self.place, store.epoch))
         self.staging = Staging(self._shelf)
         self.publishers = Publishers()
         self.hosts = KnownHosts(broker, store)
@@ -105,7 +108,10 @@ class LastingChannels(Channels):
                 self._shelf.found(position, holders=0)
                 continue
             wanted[position] = record.kept
-            self.durables.found(record.kept, position, len(record.body))
+            annexed = record.annexed if isinstance(record, Copy) else 0
+            self.durables.found(record.kept, position, len(record.body), annexed)
+            if isinstance(record, Copy):
+                continue
             if isinstance(record, Arrival):
                 lasts[record.origin] = max(record.number, lasts.get(record.origin, 0))
                 continue
@@ -117,10 +123,10 @@ class LastingChannels(Channels):
                 publications[record.number] = Remembered(*about)
         self.sender.restore(number, states.values(), publications, now_ns)
         sent = {each.position for key, each in publications.items() if self.sender.keeps(key)}
+        self.durables.recovered()
         for position, kept in wanted.items():
             holders = self.durables.holders(kept, position)
             self._shelf.found(position, holders + (position in sent))
-        self.durables.recovered()
         self.staging.recovered(self.publishers)
         self._remember_lives()
         self.receiver.restore(lasts)
@@ -137,6 +143,24 @@ class LastingChannels(Channels):
     def own_subscriptions(self) -> list[Subscription]:
         """Return the durable subscriptions of this broker, as the overlay knows them."""
         return self.hosts.own_of([each.state for each in self.durables if not each.state.moved_to])
+
+    def cut(self) -> dict[int, int]:
+        """Return up to where this broker has taken in each stream, its own among them."""
+        own = origin_of(self.place, self.store.epoch)
+        return {**self.receiver.handed, own: self.sender.number_last}
+
+    def has_place(self, broker: BrokerId) -> bool:
+        """Tell whether a broker is one of the overlay."""
+        return broker in self._places
+
+    def passage(self, target: BrokerId) -> tuple[bool, int, int]:
+        """Return whether a target is not given up, the last number for it, and what it has."""
+        place = self._places[target]
+        is_reached = not self.sender.gone >> place & 1
+        for channel in self.sender.channels:
+            if channel.place == place:
+                return is_reached, channel.last, channel.acked
+        return is_reached, 0, 0
 
     def durables_changed(self, host: Host) -> None:
         """Know that the durable subscriptions of a host have changed (`Broker.watch_durables`)."""
