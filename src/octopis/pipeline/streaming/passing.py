@@ -142,7 +142,7 @@ class _Catch:
             self._failure = failure
 
     def _gap(self, gap: Gap) -> None:
-        self.gaps += gap.count or 1
+        self.gaps += gap.dropped or 1
         _log.warning("notifications may be missing: %s", gap.reason)
 
     def offset(self, position: int) -> Offset:
