@@ -13,6 +13,7 @@ from octopis.errors import InvalidConfiguration, InvalidSubscription
 from support.live import client_of, line, overlay, ready, run_live, tables_hold
 
 A, B, C = line(3).brokers
+MINE, OTHER = "mine", "other"
 
 
 def on_disk(folder: Path, regions: int = 3, **options: Any) -> Any:
@@ -93,10 +94,10 @@ def test_a_name_belongs_to_its_owner(tmp_path: Path):
     async def work() -> None:
         async with ready(on_disk(tmp_path)) as live:
             async with (
-                client_of(live[A], secret="mine") as one,
-                client_of(live[A], secret="other") as other,
+                client_of(live[A], secret=MINE) as one,
+                client_of(live[A], secret=OTHER) as other,
                 client_of(live[A]) as nobody,
-                client_of(live[B], secret="mine") as elsewhere,
+                client_of(live[B], secret=MINE) as elsewhere,
             ):
                 async with one.subscribe("n > 1", durable="risk"):
                     for thief in (other, nobody):

@@ -11,7 +11,6 @@ from octopis.store import Sync
 from octopis.store import journal as journals
 from octopis.store.journal import Journal
 from octopis.store.records import encode
-from octopis.store.recovery import Found, Recovery
 from octopis.store.state import State
 from support.disk import Crash, Disk
 from support.stores import Stepped, stepped
@@ -29,7 +28,7 @@ class Trial:
         self, make: Make, seed: int, sync: Sync = Sync.ALWAYS, *, is_killed: bool = False
     ) -> None:
         """`is_killed`: the process ends, and not the machine."""
-        self.chance = Random(seed)
+        self.chance = Random(seed)  # noqa: S311 - no secret
         self.disk = Disk()
         # Of one size, what is left of a torn group lies exactly behind what comes in its place.
         self._sizes = self.chance.choice([[0, 1, 30, 300, 900, 3000], [300]])
@@ -66,6 +65,13 @@ class Trial:
         self.disk.lose_power(self.chance)
         if self.sync is Sync.INTERVAL:  # promises nothing here; but what is left must be a prefix
             self.safe, self.highest_safe = set(), 0
+
+    def run_again_and_again(self) -> None:
+        """Lose power several times, soon or late, and open the store once more."""
+        for _ in range(8):
+            soon = self.chance.randint(1, self.chance.choice([12, 120]))
+            self.run(60, self.disk.calls + soon)
+        self.run(0)
 
     def _open(self) -> None:
         self.used = self._make(self.disk, segment_bytes=SEGMENT_BYTES, sync=self.sync)
@@ -106,11 +112,12 @@ class Trial:
         store, chance = self.used.store, self.chance
         match chance.choice(["append", "append", "append", "put", "free", "step", "reclaim"]):
             case "append":
-                body = chance.randbytes(chance.choice(self._sizes))
-                position = store.append(body)
-                assert position > self.highest_safe
-                self.appended[position] = body
-                self._tickets.append((store.ticket, position))
+                for _ in range(chance.choice([1, 1, 8])):
+                    body = chance.randbytes(chance.choice(self._sizes))
+                    position = store.append(body)
+                    assert position > self.highest_safe
+                    self.appended[position] = body
+                    self._tickets.append((store.ticket, position))
             case "put":
                 value = chance.choice([None, chance.randbytes(4)])
                 key = chance.choice("ab")
@@ -164,9 +171,7 @@ def test_power_goes_at_every_call(stepped: Make, seed: int):
 @pytest.mark.parametrize("seed", range(150))
 def test_power_goes_again_and_again(stepped: Make, seed: int):
     trial = Trial(stepped, seed)
-    for _ in range(8):
-        trial.run(60, trial.disk.calls + trial.chance.randint(1, 120))
-    trial.run(0)
+    trial.run_again_and_again()
     assert trial.crashes > 0
 
 
@@ -176,9 +181,7 @@ def test_without_syncs_a_kill_loses_nothing_and_power_only_the_end(
     stepped: Make, seed: int, is_killed: bool
 ):
     trial = Trial(stepped, seed, Sync.INTERVAL, is_killed=is_killed)
-    for _ in range(6):
-        trial.run(60, trial.disk.calls + trial.chance.randint(1, 120))
-    trial.run(0)
+    trial.run_again_and_again()
     assert trial.crashes > 0
 
 
@@ -202,10 +205,6 @@ def _all_is_proven(position: int, bodies: Sequence[bytes], _: int, salt: int) ->
     ]
 
 
-def _nothing_is_cut(_: Recovery, __: int, ___: Found) -> None:
-    pass
-
-
 def _keep_names_in_memory(_: Disk, __: Path) -> None:
     pass
 
@@ -214,7 +213,6 @@ FAULTS = {
     "reported before it is synced": (Journal, "sync", _no_sync),
     "state before the log": (Journal, "flush", _state_first),
     "every record says that all before it is synced": (journals, "encode", _all_is_proven),
-    "a torn end stays": (Recovery, "_cut", _nothing_is_cut),
     "folders are never synced": (Disk, "sync_folder", _keep_names_in_memory),
     "a segment is recycled before its word is gone": (
         State,
@@ -229,8 +227,9 @@ def test_planted_fault_is_caught(stepped: Make, monkeypatch: pytest.MonkeyPatch,
     where, name, what = FAULTS[fault]
     monkeypatch.setattr(where, name, what)
     with pytest.raises((AssertionError, StoreFailed, KeyError)):
-        for seed in range(150):
-            trial = Trial(stepped, seed)
-            for _ in range(8):
-                trial.run(60, trial.disk.calls + trial.chance.randint(1, 120))
-            trial.run(0)
+        _many_trials(stepped)
+
+
+def _many_trials(make: Make) -> None:
+    for seed in range(300):
+        Trial(make, seed).run_again_and_again()

@@ -31,8 +31,18 @@ class Inode:
             self.between.setdefault(sector, []).append(state)
 
     def sync(self) -> None:
-        self.durable = bytearray(self.seen)
+        """Let those sectors reach the disk that are known to be dirty."""
+        for sector, states in self.between.items():
+            offset = sector * SECTOR
+            end = offset + len(states[-1])
+            self.durable.extend(bytes(max(0, end - len(self.durable))))
+            self.durable[offset:end] = states[-1]
         self.between = {}
+
+    def sync_left(self) -> None:
+        """Sync, and lose what is in memory only."""
+        self.sync()
+        self.seen = bytearray(self.durable)
 
     def lose_power(self, chance: Random) -> None:
         """Keep of each sector any state that it had since the last sync."""
@@ -107,7 +117,7 @@ class Disk:
         if self._database is not None:
             self._database.close()
 
-    def make_folder(self, path: Path) -> None:
+    def make_folder(self, _: Path) -> None:
         self._step()
 
     def names(self, folder: Path) -> list[str]:
@@ -162,6 +172,7 @@ class Disk:
     def fdatasync(self, file: int) -> None:
         self._step()
         if self.sync_failure is not None:
+            self._at(file).between = {}  # as Linux has it: the pages are clean, the disk is not
             raise OSError(self.sync_failure, "the disk cannot")
         self._at(file).sync()
 
@@ -177,11 +188,11 @@ class Disk:
             self.room += len(self.names_seen[path].seen)
         self._renamed({name: each for name, each in self.names_seen.items() if name != path})
 
-    def sync_folder(self, folder: Path) -> None:
+    def sync_folder(self, _: Path) -> None:
         self._step()
         self.names_durable, self._renames = dict(self.names_seen), []
 
-    def database(self, path: Path) -> sqlite3.Connection:
+    def database(self, _: Path) -> sqlite3.Connection:
         if self._database is None:
             self._database = sqlite3.connect(
                 ":memory:", isolation_level=None, check_same_thread=False, factory=KeptDatabase

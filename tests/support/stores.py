@@ -29,8 +29,9 @@ class SteppedWriter(Writer):
             self._turn()
 
     def close(self) -> StoreFailed | None:
-        self._queue.put(None)
-        self._run()
+        if self._failure is None:  # else the thread would have ended
+            self._queue.put(None)
+            self._run()
         return self._failure
 
 

@@ -18,6 +18,7 @@ from socket import socket
 from octopis.broker.clients.intake import Intake
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.connection import LogLimit
+from octopis.broker.disk.committing import Committing
 from octopis.broker.disk.desk import Desk
 from octopis.broker.disk.keeping import Keeping
 from octopis.broker.effects import Effects
@@ -174,6 +175,7 @@ class LiveBroker:
             posting=self.posting,
             keeping=self.keeping,
         )
+        self.committing: Committing | None = None
         self.desk = None if self.keeping is None else self._begin_to_keep(self.keeping)
         self.start_up = StartUp(self.core, overlay.limits.sync_s, self.intake.open)
         self.ready = self.start_up.ready
@@ -190,7 +192,9 @@ class LiveBroker:
         assert self.posting is not None, "what is kept goes on channels"
         keeping.begin(self.core, self.effects, self.posting.stir, self._wake)
         self.inquiries.when_kept = keeping.when_synced
-        return Desk(keeping, self.core, self.effects, self.overlay.durability.expire_s)
+        window, expire_s = self.overlay.limits.publish_window, self.overlay.durability.expire_s
+        self.committing = Committing(keeping, self.effects, window, self.intake.free)
+        return Desk(keeping, self.core, self.effects, self.committing, expire_s)
 
     @property
     def store_name(self) -> str:
@@ -344,7 +348,7 @@ class LiveBroker:
             if self.keeping is not None and self.desk is not None:
                 self.keeping.tidy()
                 self.desk.look_after(now)
-            self.intake.wake()
+            self._wake()
             if now - compared_at >= _COMPARE_S:
                 compared_at = now
                 self.effects.carry_out(self.core.compare(time.monotonic_ns()))
@@ -352,6 +356,8 @@ class LiveBroker:
 
     def _wake(self) -> None:
         self.intake.wake()
+        if self.committing is not None and self.intake.is_open:
+            self.committing.go_on()
 
     # Channels
 

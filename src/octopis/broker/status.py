@@ -117,7 +117,7 @@ def _client(session: ClientSession) -> dict[str, object]:
         "subscriptions": len(session.numbers),
         "queue_length": len(session.queue),
         "queue_bytes": session.queue.bytes,
-        "delivered": session.delivered,
+        "delivered": session.deliveries.count,
         "dropped": session.dropped,
         "publications_waiting": len(session.publications),
     }

@@ -67,6 +67,7 @@ COMMANDS = {
     "broker": CommandPlace(
         "octopis.cli.live.overlay:broker_app", "One broker of an overlay, in the foreground."
     ),
+    "store": CommandPlace("octopis.cli.store:app", "What brokers keep on disk: check."),
     "workload": CommandPlace(
         "octopis.cli.workload:app", "From quotes to scenarios, on Spark: ingest, build, truth."
     ),
@@ -77,7 +78,7 @@ COMMANDS = {
     "bench": CommandPlace(
         "octopis.cli.bench.app:app",
         "Measure OctopiS here: matching, routing, simulator, faults, broker, attack, kills, "
-        "channels, pipeline.",
+        "channels, store, pipeline.",
     ),
 }
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from octopis.client.address import Backoff
 from octopis.client.connection import ClientConnection
 from octopis.client.dialling import Dialling
-from octopis.client.durable import DurableClient, DurableNotifications, Start, durable_stream
+from octopis.client.durable import DurableNotifications, Start, durable_stream
 from octopis.client.publishing import Publication, Publishing
+from octopis.client.staging import StagingClient
 from octopis.client.streams import Gap, Notifications, Streams
 from octopis.client.subscribing import Subscribing
 from octopis.client.unanswered import Unanswered
@@ -50,7 +51,7 @@ SILENCE_S = 20.0
 _log = logging.getLogger(__name__)
 
 
-class Client(DurableClient):
+class Client(StagingClient):
     """A connection to the overlay that mends itself. Made by `octopis.connect`.
 
     When the connection breaks, the client dials again: first the same address, then the next ones.
@@ -186,6 +187,9 @@ class Client(DurableClient):
         after those that were under way have been answered.
         """
         return await self._publishing.publish_many(publications)
+
+    def _encoded(self, publication: Publication) -> bytes:
+        return self._publishing.encoded(publication)
 
     # Subscribing
 

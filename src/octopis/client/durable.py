@@ -307,14 +307,21 @@ class DurableNotifications:
         if batch.epoch != self.epoch:
             reason = f"the durable subscription {self.name!r} was made anew since"
             raise InvalidSubscription(reason, self.name)
-        if batch.missing:
-            reason = f"{batch.missing:,} notifications of {self.name!r} were dropped or are damaged"
-            self._buffer.append(Gap(reason, batch.missing))
-        self._buffer += batch.notifications
-        self._fetched += batch.missing
-        if batch.notifications:
-            self._fetched = batch.notifications[-1].position
+        for each in batch.notifications:
+            self._skip_to(each.position)
+            self._buffer.append(each)
+            self._fetched = each.position
+        if not batch.notifications:
+            self._skip_to(self._fetched + batch.missing + 1)
         self._reading = self._read()
+
+    def _skip_to(self, position: int) -> None:
+        """Tell of positions before this one that are not there."""
+        missing = position - self._fetched - 1
+        if missing:
+            reason = f"{missing:,} notifications of {self.name!r} were dropped or are damaged"
+            self._buffer.append(Gap(reason, missing))
+            self._fetched += missing
 
     def _read(self) -> "asyncio.Task[Batch]":
         work = self._home.read(self.name, self._fetched, wait_s=_WAIT_S)

@@ -65,7 +65,7 @@ class Publishing:
         size = 0
         try:
             for publication in publications:
-                chunk.append(self._encoded(publication))
+                chunk.append(self.encoded(publication))
                 published += 1
                 size += len(chunk[-1])
                 if size >= CHUNK_BYTES or len(chunk) >= PUBLISH_MAX:
@@ -99,7 +99,8 @@ class Publishing:
         """Let whoever waits for room look again: the connection has changed."""
         self._room.set()
 
-    def _encoded(self, publication: Publication) -> bytes:
+    def encoded(self, publication: Publication) -> bytes:
+        """Return a publication with its number as it goes over the wire."""
         if not isinstance(publication, tuple):
             return self._encode(publication, b"", None)
         if len(publication) not in (2, 3):

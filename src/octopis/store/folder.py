@@ -94,7 +94,7 @@ def _make(folder: Path, files: Files, owner: str, names: list[str]) -> Format:
             str(folder),
             f"it is no store, and holds {strange[0]}: give an empty folder, or a new one",
         )
-    state.State(folder, files).close()
+    state.State(folder, files, make=True).close()
     made = Format(VERSION, owner, secrets.randbits(32), secrets.randbits(32))
     draft = folder / (FORMAT + DRAFT)
     write_whole(files, draft, msgspec.json.encode(made) + b"\n")

@@ -99,9 +99,10 @@ class Journal:
         self._gone += batch.gone
 
     def flush(self) -> None:
-        """Write all that was taken. Raises OSError or sqlite3.Error; where that is for lack of
-        room, it can be called again.
-        """  # noqa: D205 - one sentence and a half
+        """Write all that was taken.
+
+        Raises OSError or sqlite3.Error; where that is for lack of room, it can be called again.
+        """
         self._remove_gone()
         while self._runs:
             self._write_segment()
@@ -190,5 +191,5 @@ class Journal:
     def release(self) -> None:
         """Let go of all files, whatever has become of them."""
         self._close_file()
-        self._spares.wait()
+        self._spares.close()
         self._state.close()

@@ -49,6 +49,8 @@ class Found(Struct):
     """Where records are missing that were synced once."""
     torn: Hole | None
     """Where the end is cut off; None where nothing had to be."""
+    known: int
+    """All positions below are known to have been synced."""
 
     @property
     def until(self) -> int:
@@ -69,7 +71,7 @@ def look(data: bytes, first: int, until: int | None, synced: int, salt: int) -> 
     if found.until < known:
         rest = len(data[found.used :].rstrip(b"\0"))
         lost.append(Hole(found.used, rest, found.until, known))
-    return Found(found, data, lost, torn)
+    return Found(found, data, lost, torn, known)
 
 
 def describe(first: int, hole: Hole, quarantined: str | None = None) -> Damage:
@@ -211,10 +213,20 @@ class Recovery:
                     why = "the end was being written, and nobody was told that it is safe"
                     self.torn = Damage(segment_name(first), used, len(rest), why, kept)
                 self._files.pwrite(file, bytes(len(rest)), used)
-            # What a killed process had written may be in memory only: later records say it is not.
-            self._files.fdatasync(file)
+            self._write_again(file, first, found)
         finally:
             self._files.close(file)
+
+    def _write_again(self, file: int, first: int, found: Found) -> None:
+        """Sync what a killed process may have left in memory only: later records say it is safe.
+
+        Where a sync had failed, the kernel takes it for clean, and would not write it otherwise.
+        """
+        number = found.known - first
+        if number < len(found.scan.offsets):
+            offset = found.scan.offsets[number]
+            self._files.pwrite(file, found.data[offset : found.scan.used], offset)
+        self._files.fdatasync(file)
 
     def _damaged(self, first: int, hole: Hole, data: bytes) -> None:
         kept = self._quarantine(first, hole.offset, data[hole.offset : hole.offset + hole.length])

@@ -5,6 +5,7 @@ data goes to the disk. What an old segment holds may stay in it, because its pos
 than those that come.
 """
 
+import errno
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock, Thread
@@ -29,6 +30,7 @@ class Spares:
         self._number = 0
         self._lock = Lock()
         self._preparing: Thread | None = None
+        self._is_closing = False
 
     def prepare(self) -> None:
         """Begin to make a spare segment, unless there is one."""
@@ -46,6 +48,11 @@ class Spares:
         if self._preparing is not None:
             self._preparing.join()
             self._preparing = None
+
+    def close(self) -> None:
+        """Return when nothing is being made, which is soon."""
+        self._is_closing = True
+        self.wait()
 
     def make(self) -> None:
         """Make a spare segment."""
@@ -98,6 +105,8 @@ class Spares:
         file = self._files.open(draft, create=True)
         try:
             for offset in range(0, size, len(_BLOCK)):
+                if self._is_closing:
+                    raise InterruptedError(errno.EINTR, "the store is being closed")
                 length = min(len(_BLOCK), size - offset)
                 self._files.pwrite(file, memoryview(_BLOCK)[:length], offset)
                 if (offset + length) % _SYNC_EVERY == 0:

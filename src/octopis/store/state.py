@@ -21,21 +21,35 @@ _CHECKSUM = struct.Struct("<I")
 _NUMBER = struct.Struct("<Q")
 _SEGMENT, _MARK = ".segment", ".mark"
 _SYNCED: Key = (_MARK, "synced")
-_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_SURROUNDINGS = (
+    sqlite3.SQLITE_AUTH,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+)
+"""What SQLite says where not the database is at fault."""
 
 _SETTINGS = (
     "PRAGMA locking_mode=EXCLUSIVE",
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=FULL",
+)
+_TABLE = (
     "CREATE TABLE IF NOT EXISTS state (kind TEXT NOT NULL, key TEXT NOT NULL, "
-    "value BLOB NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID",
+    "value BLOB NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID"
 )
 
 
 class State:
     """One table, written by one connection. Raises StoreDamaged where it is not whole."""
 
-    def __init__(self, folder: Path, files: Files) -> None:
+    def __init__(self, folder: Path, files: Files, *, make: bool = False) -> None:
+        """`make` is for a new folder: elsewhere a table that is not there is damage."""
         self._folder = folder
         self.segments: dict[int, int | None] = {}
         """First positions, and those behind the last ones; None where it is being written."""
@@ -46,6 +60,9 @@ class State:
             try:
                 for setting in _SETTINGS:
                     self._connection.execute(setting)
+                if make:
+                    self._connection.execute(_TABLE)
+                    self.write({}, self.synced)
                 self.items = self._load()
             except BaseException:
                 self._connection.close()
@@ -65,8 +82,10 @@ class State:
             items.setdefault(kind, {})[key] = stored[_CHECKSUM.size :]
         for first, value in items.pop(_SEGMENT, {}).items():
             self.segments[int(first)] = _number(value) or None
-        for value in items.pop(_MARK, {}).values():
-            self.synced = _number(value)
+        marks = items.pop(_MARK, {})
+        if _SYNCED[1] not in marks:
+            raise self._damage("what was synced is not noted")
+        self.synced = _number(marks[_SYNCED[1]])
         return items
 
     def write(self, changes: Mapping[Key, bytes | None], synced: int) -> None:
@@ -114,9 +133,10 @@ class State:
         self._connection.close()
 
     def _error(self, failure: sqlite3.Error) -> StoreFailed:
-        if getattr(failure, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _DAMAGE:
-            return self._damage(str(failure))
-        return StoreFailed(str(self._folder), f"{NAME} cannot be opened: {failure}")
+        code = getattr(failure, "sqlite_errorcode", sqlite3.SQLITE_ERROR)  # not on all errors
+        if code & 0xFF in _SURROUNDINGS:
+            return StoreFailed(str(self._folder), f"{NAME} cannot be opened: {failure}")
+        return self._damage(str(failure))
 
     def _damage(self, what: str) -> StoreDamaged:
         return StoreDamaged(

@@ -119,7 +119,7 @@ class Writer:
                 raise
             self._wait_for_room()
         except sqlite3.Error as failure:
-            if failure.sqlite_errorcode != sqlite3.SQLITE_FULL:
+            if getattr(failure, "sqlite_errorcode", None) != sqlite3.SQLITE_FULL:
                 raise
             self._wait_for_room()
 

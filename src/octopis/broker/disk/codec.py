@@ -3,8 +3,12 @@
 from hashlib import blake2b
 
 from octopis.core.model import Notification
+from octopis.core.model.notification import UNREADABLE
 from octopis.core.wire.greeting import ClientHello
 from octopis.core.wire.published import Published, decode_one
+
+_NOTHING = b"\xc0"
+"""MessagePack's nil."""
 
 
 class WireCodec:
@@ -18,6 +22,10 @@ class WireCodec:
     def decode(self, body: bytes) -> Notification:
         """Return the notification that was written. Raises ProtocolError where it is none."""
         return decode_one(body)
+
+    def nothing(self) -> Notification:
+        """Return what nobody can read: brokers count it, and deliver nothing."""
+        return Published(UNREADABLE, encoded=_NOTHING)
 
     def publisher(self, notification: Notification) -> tuple[bytes, int]:
         """Return what its publisher is known by here, and the publisher's number for it."""

@@ -4,6 +4,7 @@ import logging
 import time
 
 from octopis.broker.clients.session import ClientSession
+from octopis.broker.disk.committing import Committing
 from octopis.broker.disk.keeping import Keeping
 from octopis.broker.disk.reads import Reads
 from octopis.broker.effects import Effects
@@ -21,6 +22,7 @@ from octopis.core.wire.durable import (
     ListDurables,
     OpenDurable,
     ReadDurable,
+    StagingRequest,
     encode_durable_answer,
 )
 from octopis.errors import InvalidSubscription, OctopisError
@@ -32,8 +34,16 @@ _log = logging.getLogger(__name__)
 class Desk:
     """The durable subscriptions of a broker, as its clients see them."""
 
-    def __init__(self, keeping: Keeping, core: Broker, effects: Effects, expire_s: float) -> None:
+    def __init__(
+        self,
+        keeping: Keeping,
+        core: Broker,
+        effects: Effects,
+        committing: Committing,
+        expire_s: float,
+    ) -> None:
         self._keeping = keeping
+        self._committing = committing
         self._durables = keeping.channels.durables
         self._reads = Reads(self._durables, effects, self._read)
         self._durables.on_more = self._reads.more
@@ -56,6 +66,8 @@ class Desk:
                 self._acknowledge(session, request)
             elif isinstance(request, DropDurable):
                 self._drop(session, request)
+            elif isinstance(request, StagingRequest):
+                self._committing.take(session, request)
             else:
                 self._list(session, request)
         except OctopisError as refusal:

@@ -228,7 +228,7 @@ class Keeping:
             "syncs": times.count,
             "sync_ms_mean": round(times.mean / 1e6, 3),
             "sync_ms_max": round(times.max / 1e6, 3),
-            "damages": len(self.store.damages),
+            "damages": len(self.store.damages) + self.channels.damaged,
         }
 
     def _state(self) -> str:

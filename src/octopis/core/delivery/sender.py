@@ -378,10 +378,10 @@ class Sender:
             targets = again[number]
             if kept is None or not targets:
                 continue
-            found.append(copy_for(self._message(kept), targets, 0))
+            found.append(copy_for(self._message(number, kept), targets, 0))
         self.resent += len(found)
         return found
 
-    def _message(self, kept: Kept) -> NotificationMessage:
+    def _message(self, number: int, kept: Kept) -> NotificationMessage:  # noqa: ARG002 - see lasting
         assert kept.message is not None, "what is not on disk is in memory"
         return kept.message

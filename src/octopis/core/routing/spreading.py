@@ -114,7 +114,7 @@ class Spreading:
             self._hosts.add(self._own, subscription, now_ns)
         for name, (generation, subscriptions) in others.items():
             host = self._hosts[name]
-            self._come_to(host, generation, 0, now_ns)
+            host.generation = generation  # which life that was, channels remember themselves
             for subscription in subscriptions:
                 self._hosts.add(host, subscription, now_ns)
 

@@ -79,7 +79,47 @@ class ListDurables(msgspec.Struct, frozen=True, tag_field="ask", tag="list"):
     request: _Count
 
 
-DurableRequest = OpenDurable | ReadDurable | AckDurable | DropDurable | ListDurables
+class StageRows(msgspec.Struct, frozen=True, tag_field="ask", tag="stage"):
+    """Rows of an attempt at a part of a batch, from row `first` on: kept, and not published yet.
+
+    `rows` is an array of notifications as PUBLISH has it, as bytes. The answer comes when they are
+    on disk.
+    """
+
+    request: _Count
+    query: _Name
+    batch: _Count
+    part: _Count
+    attempt: _Count
+    first: _Count
+    rows: bytes
+
+
+class CommitStaged(msgspec.Struct, frozen=True, tag_field="ask", tag="commit"):
+    """A wish that a batch is published once: of each part this attempt, which has so many rows.
+
+    The answer comes when all is published; a batch that was published before is answered at once.
+    """
+
+    request: _Count
+    query: _Name
+    batch: _Count
+    attempts: Annotated[list[tuple[_Count, _Count, _Count]], Meta(max_length=100_000)]
+
+
+class DropStaged(msgspec.Struct, frozen=True, tag_field="ask", tag="unstage"):
+    """A wish that attempts, by part and number, are forgotten: the batch has failed."""
+
+    request: _Count
+    query: _Name
+    batch: _Count
+    attempts: Annotated[list[tuple[_Count, _Count]], Meta(max_length=100_000)]
+
+
+StagingRequest = StageRows | CommitStaged | DropStaged
+DurableRequest = (
+    OpenDurable | ReadDurable | AckDurable | DropDurable | ListDurables | StagingRequest
+)
 
 
 class DurableInfo(msgspec.Struct, frozen=True):

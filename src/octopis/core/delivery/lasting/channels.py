@@ -18,14 +18,18 @@ from octopis.core.delivery.lasting.receiver import LastingReceiver
 from octopis.core.delivery.lasting.records import (
     Arrival,
     ChannelState,
+    Decision,
     Publication,
+    Record,
+    Staged,
     decode_record,
 )
 from octopis.core.delivery.lasting.sender import LastingSender, Remembered
+from octopis.core.delivery.lasting.staging import Staging
 from octopis.core.delivery.lasting.store import Codec, Shelf, Store
 from octopis.core.delivery.options import DeliveryOptions
 from octopis.core.delivery.posts import Post
-from octopis.core.delivery.receiver import origin_of
+from octopis.core.delivery.receiver import LIFE_BITS, origin_of
 from octopis.core.model import BrokerId, Notification
 from octopis.core.routing.hosts import Host
 from octopis.core.routing.messages import NotificationMessage, Subscription
@@ -34,6 +38,11 @@ from octopis.core.topology import SCOT
 
 _SPARSE = 0.5
 """A part of the log of which less is needed is written again, where room is short."""
+
+_FOR_PUBLISHERS = 0.4
+"""Publishers wait when so much of the quota is needed, the rest is for what others send: two hosts
+that are full of what the other one has to take would wait for each other for ever. It is less than
+a half, as a log takes up to twice as much as is needed of it."""
 
 
 class LastingChannels(Channels):
@@ -58,6 +67,7 @@ class LastingChannels(Channels):
         self.store = store
         self._quota_bytes = quota_bytes
         self.durables = Durables(self._shelf)
+        self.staging = Staging(self._shelf)
         self.publishers = Publishers()
         self.hosts = KnownHosts(broker, store)
         self._numbered: deque[tuple[int, int]] = deque()
@@ -85,6 +95,9 @@ class LastingChannels(Channels):
         wanted: dict[int, tuple[int, ...]] = {}
         for position, body in records:
             record, size = decode_record(body), len(body)
+            if isinstance(record, Staged | Decision):
+                self.staging.found(position, record)
+                continue
             if isinstance(record, ChannelState):
                 before = states.get(record.place)
                 if before is None or before.serial < record.serial:
@@ -108,8 +121,18 @@ class LastingChannels(Channels):
             holders = self.durables.holders(kept, position)
             self._shelf.found(position, holders + (position in sent))
         self.durables.recovered()
+        self.staging.recovered(self.publishers)
+        self._remember_lives()
         self.receiver.restore(lasts)
         self._synced = self.store.ticket
+
+    def _remember_lives(self) -> None:
+        """Know which lives of other hosts were known: channels have heard of the newest."""
+        for host, (generation, _) in self.hosts.known().items():
+            self._lives[self._places[host]] = generation & (1 << LIFE_BITS) - 1
+            self.sender.durable |= 1 << self._places[host]
+        for channel in self.sender.channels:
+            self._lives[channel.place] = channel.life
 
     def own_subscriptions(self) -> list[Subscription]:
         """Return the durable subscriptions of this broker, as the overlay knows them."""
@@ -122,6 +145,15 @@ class LastingChannels(Channels):
         durable = self.sender.durable & ~bit
         self.sender.durable = durable | bit if host.durables else durable
 
+    @property
+    def damaged(self) -> int:
+        """How many records were found damaged when they were read."""
+        return self._shelf.damaged
+
+    def read_records(self, positions: Sequence[int]) -> list[Record]:
+        """Return records of the log."""
+        return self._shelf.read(positions)
+
     def has(self, notification: Notification) -> bool:
         """Tell whether a publication was accepted before: it is sent again."""
         return self.publishers.has(*self._codec.publisher(notification))
@@ -132,6 +164,7 @@ class LastingChannels(Channels):
         self, batch: Sequence[NotificationMessage], matches: list[list[str]], now_ns: int
     ) -> Accepted:
         """Number what a local publisher sends, and write it down with all that it is for."""
+        self.hosts.write()  # before anybody is answered: for whom it is must be known as long
         sender, onward, touched = self.sender, [], 0
         kept_for: dict[Durable, None] = {}
         left = []
@@ -158,6 +191,7 @@ class LastingChannels(Channels):
             self._numbered.append((self.store.ticket, sender.number_last))
         if kept_for:
             self.durables.await_sync(kept_for, self.store.ticket)
+        self._look_at_room()
         return Accepted(batch, left, onward)
 
     def _publication(
@@ -229,6 +263,7 @@ class LastingChannels(Channels):
         if self._checkpoint is not None and self._checkpoint[0] <= ticket:
             self.store.reclaim(self._checkpoint[1])
             self._checkpoint = None
+            self._shelf.go_on()
         self._look_at_room()
 
     @property
@@ -240,24 +275,26 @@ class LastingChannels(Channels):
         """Write down what others have changed, and have room back that nobody needs."""
         self.hosts.write()
         store = self.store
-        if (
-            store.used_bytes > self._quota_bytes // 2
-            and store.live_bytes < _SPARSE * store.used_bytes
-        ):
-            self._write_again(store.sparse(_SPARSE))
-        if store.reclaimable and self._checkpoint is None:
-            checkpoint(self)
-            self._checkpoint = store.ticket, store.position
-        if self._is_full() and store.has_room:
-            self.durables.make_room()
+        if self._checkpoint is None:
+            if (
+                store.used_bytes > self._quota_bytes // 2
+                and store.live_bytes < _SPARSE * store.used_bytes
+            ):
+                self._write_again(store.sparse(_SPARSE))
+            if store.reclaimable:
+                checkpoint(self)
+                self._checkpoint = store.ticket, store.position
+                self._shelf.wait()
         self._look_at_room()
-
-    def _is_full(self) -> bool:
-        return self.store.used_bytes >= self._quota_bytes
+        if self.is_blocked and store.has_room:
+            self.durables.make_room()
+            self._look_at_room()
 
     def _look_at_room(self) -> None:
-        is_blocked = not self.store.has_room or self._is_full()
-        self.sender.is_blocked = self.receiver.is_blocked = is_blocked
+        store, quota = self.store, self._quota_bytes
+        is_full = not store.has_room or store.used_bytes >= quota
+        self.receiver.is_blocked = is_full
+        self.sender.is_blocked = is_full or store.live_bytes >= _FOR_PUBLISHERS * quota
 
     def _write_again(self, positions: list[int]) -> None:
         """Write at the end of the log what is needed of a part that is mostly not."""
@@ -265,6 +302,9 @@ class LastingChannels(Channels):
             if isinstance(record, ChannelState):
                 continue
             new = self._shelf.write_again(position, record)
+            if isinstance(record, Staged | Decision):
+                self.staging.moved(new, record)
+                continue
             self.durables.moved(record.kept, new)
             if isinstance(record, Publication) and record.number:
                 self.sender.moved(record.number, new)

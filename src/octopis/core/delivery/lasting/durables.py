@@ -13,7 +13,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from octopis.core.delivery.lasting.records import DurableState, Policy, decode_durable, encode
+from octopis.core.delivery.lasting.records import (
+    Arrival,
+    DurableState,
+    Policy,
+    Publication,
+    decode_durable,
+    encode,
+)
 from octopis.core.delivery.lasting.store import Shelf
 
 _TRIM = 4_096
@@ -270,9 +277,14 @@ class Durables:
     def read(self, durable: Durable, after: int, count: int, size: int) -> Excerpt:
         """Return what comes after a position: so many, of about that size, at most."""
         first, where = durable.within(after, count, size)
-        there = [each for each in where if each != _DAMAGED]
-        bodies = [record.body for record in self._shelf.read(there)]  # type: ignore[union-attr]
-        positions = [first + place for place, each in enumerate(where) if each != _DAMAGED]
+        there = [place for place, each in enumerate(where) if each != _DAMAGED]
+        found = self._shelf.read_whole([where[place] for place in there])
+        whole = [
+            (first + place, record.body)
+            for place, record in zip(there, found, strict=True)
+            if isinstance(record, Publication | Arrival)
+        ]
+        positions, bodies = [each[0] for each in whole], [each[1] for each in whole]
         begin = positions[0] if positions else first + len(where)
         missing = max(0, begin - after - 1)
         return Excerpt(positions, bodies, missing, durable.end)

@@ -46,6 +46,10 @@ class Publishers:
         """Tell whether something was accepted before."""
         return sequence <= self._lasts.get(publisher, -1)
 
+    def last(self, publisher: bytes) -> int:
+        """Return the last that was accepted of a publisher; -1: none."""
+        return self._lasts.get(publisher, -1)
+
     def restore(self, lasts: Iterable[tuple[bytes, int]]) -> None:
         """Remember what was known."""
         self._lasts.update(lasts)

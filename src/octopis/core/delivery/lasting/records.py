@@ -4,6 +4,8 @@
                    subscriptions want it
     Arrival        brought by a channel, for own durable subscriptions
     ChannelState   a channel begins with a life of its target
+    Staged         not published yet, and perhaps never
+    Decision       what of that is published
 
 A record says all that it is about, whatever stands before or after it: `kept` are pairs of the key
 of a durable subscription and the position there. So a record may be written again at the end of the
@@ -50,6 +52,25 @@ class ChannelState(Struct, frozen=True, array_like=True, tag=3):
     fresh: int
 
 
+class Staged(Struct, frozen=True, array_like=True, tag=4, gc=False):
+    """A row of an attempt at a part of a batch that is not published yet (see staging.py)."""
+
+    source: bytes
+    batch: int
+    part: int
+    attempt: int
+    row: int
+    body: bytes
+
+
+class Decision(Struct, frozen=True, array_like=True, tag=5):
+    """Which attempts, by part and number, of a batch are published."""
+
+    source: bytes
+    batch: int
+    attempts: tuple[tuple[int, int], ...]
+
+
 class Policy(Enum):
     """What becomes of a durable subscription when the disk's quota is full."""
 
@@ -88,7 +109,7 @@ class DurableState(Struct, frozen=True):
     joins: bool = False
 
 
-Record = Publication | Arrival | ChannelState
+Record = Publication | Arrival | ChannelState | Staged | Decision
 
 encode = msgspec.msgpack.Encoder().encode
 decode_record = msgspec.msgpack.Decoder(Record).decode

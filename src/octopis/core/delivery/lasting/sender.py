@@ -16,7 +16,7 @@ from octopis.core.delivery.channel import Channel
 from octopis.core.delivery.lasting.records import ChannelState, Publication
 from octopis.core.delivery.lasting.store import Codec, Shelf
 from octopis.core.delivery.options import DeliveryOptions
-from octopis.core.delivery.posts import Ack
+from octopis.core.delivery.posts import Ack, Open
 from octopis.core.delivery.sender import Kept, Sender
 from octopis.core.model import Notification
 from octopis.core.routing.messages import NO_CLUSTERS, NotificationMessage, copy_for
@@ -190,9 +190,11 @@ class LastingSender(Sender):
             self._pump(channel, now_ns)
 
     def _progress(self, channel: Channel, last: int, now_ns: int) -> None:
-        before = len(channel.pending)
+        before, trip = len(channel.pending), (channel.round_trip_ns, channel.variation_ns)
         super()._progress(channel, last, now_ns)
-        channel.flying = max(0, channel.flying - (before - len(channel.pending)))
+        if channel.behind:  # what it had before was sent before, too: maybe it was dead since
+            channel.round_trip_ns, channel.variation_ns = trip
+            channel.flying = max(0, channel.flying - (before - len(channel.pending)))
 
     def _sent_to(self, channel: Channel) -> Iterable[int]:
         pending: Iterable[int] = channel.pending
@@ -270,6 +272,19 @@ class LastingSender(Sender):
             self._behind &= ~channel.bit
         self._write(channel)
 
+    # What goes
+
+    def take_posts(self) -> list[Open]:
+        """Return what to tell targets; nothing of numbers that are not on disk yet.
+
+        After a loss of power these would be another's, and taken for old ones.
+        """
+        posts = super().take_posts()
+        found = [each for each in posts if max(each.base, each.fresh) <= self.sendable]
+        if len(found) < len(posts):
+            self._opening = [each for each in posts if each not in found]
+        return found
+
     # What is on disk
 
     def _forget(self, kept: Kept) -> None:
@@ -278,12 +293,30 @@ class LastingSender(Sender):
         else:
             self._shelf.release(kept.position)
 
-    def _message(self, kept: Kept) -> NotificationMessage:
+    def _message(self, number: int, kept: Kept) -> NotificationMessage:
         if kept.message is not None:
             return kept.message
-        (record,) = self._shelf.read([kept.position])
+        (record,) = self._shelf.read_whole([kept.position])
+        if record is None:
+            return self._in_place_of(number)
         assert isinstance(record, Publication), "only publications are sent"
         return self._from_disk(record, self._codec.decode(record.body))
+
+    def _in_place_of(self, number: int) -> NotificationMessage:
+        """Return what is sent where the disk has damaged a notification: its number counts."""
+        targets, distances = 0, []
+        for place in sorted(self._channels):
+            channel = self._channels[place]
+            if number in channel.pending:
+                before = channel.acked
+                for each in channel.pending:
+                    if each == number:
+                        break
+                    before = each
+                targets |= channel.bit
+                distances.append(number - before)
+        about = targets, 0, self._origin, number, tuple(distances)
+        return NotificationMessage(self._codec.nothing(), NO_CLUSTERS, *about)
 
     def _from_disk(self, record: Publication, notification: Notification) -> NotificationMessage:
         targets = int.from_bytes(record.targets, "little")

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from octopis.core.delivery.lasting.records import Record, decode_record, encode
 from octopis.core.model import Notification
+from octopis.errors import StoreDamaged
 
 
 class Store(Protocol):
@@ -71,6 +72,9 @@ class Codec(Protocol):
     def decode(self, body: bytes) -> Notification:
         """Return the notification that was encoded."""
 
+    def nothing(self) -> Notification:
+        """Return what goes in the place of a notification that is damaged: nobody can read it."""
+
     def publisher(self, notification: Notification) -> tuple[bytes, int]:
         """Return who has published it, and the publisher's number for it, which rises."""
 
@@ -78,12 +82,18 @@ class Codec(Protocol):
 class Shelf:
     """Records with those who hold them: a record is freed when nobody does.
 
-    Most have one holder, which is not written down.
+    Most have one holder, which is not written down. While a checkpoint is on its way to the disk
+    nothing is freed (`wait`): it says nothing of who has let go since, and with the record that
+    would be forgotten.
     """
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self.damaged = 0
+        """How many records were found damaged when they were read."""
+
         self._holders: dict[int, int] = {}
+        self._waiting: list[int] | None = None
 
     def add(self, record: Record, holders: int) -> int:
         """Write a record that so many hold, and return its position."""
@@ -94,7 +104,7 @@ class Shelf:
     def found(self, position: int, holders: int) -> None:
         """Know that so many hold a record."""
         if not holders:
-            self.store.free(position)
+            self._free(position)
         elif holders > 1:
             self._holders[position] = holders
 
@@ -106,14 +116,40 @@ class Shelf:
         else:
             self._holders.pop(position, None)
             if not left:
-                self.store.free(position)
+                self._free(position)
 
     def write_again(self, position: int, record: Record) -> int:
         """Write a record at the end of the log instead; return where."""
         holders = self._holders.pop(position, 1)
-        self.store.free(position)
+        self._free(position)
         return self.add(record, holders)
 
+    def _free(self, position: int) -> None:
+        if self._waiting is None:
+            self.store.free(position)
+        else:
+            self._waiting.append(position)
+
+    def wait(self) -> None:
+        """Free nothing from now on."""
+        self._waiting = []
+
+    def go_on(self) -> None:
+        """Free what was to be freed meanwhile, and all that comes."""
+        waiting, self._waiting = self._waiting or [], None
+        for position in waiting:
+            self.store.free(position)
+
     def read(self, positions: Sequence[int]) -> list[Record]:
-        """Return records."""
+        """Return records. Raises StoreDamaged where one is damaged."""
         return list(map(decode_record, self.store.read(positions)))
+
+    def read_whole(self, positions: Sequence[int]) -> list[Record | None]:
+        """Return records, and None for those that are damaged, which are counted."""
+        try:
+            return [*self.read(positions)]
+        except StoreDamaged:
+            if len(positions) > 1:  # one by one, to find out which
+                return [each for position in positions for each in self.read_whole([position])]
+            self.damaged += 1
+            return [None]
