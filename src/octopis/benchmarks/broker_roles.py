@@ -16,7 +16,7 @@ import msgspec
 import uvloop
 
 import octopis
-from octopis.broker.settings import OverlayConfiguration
+from octopis.broker.settings import Durability, OverlayConfiguration
 from octopis.client.address import Address
 from octopis.core.delivery.options import DeliveryOptions, Level
 from octopis.core.routing import Algorithm
@@ -48,6 +48,7 @@ def brokers(options: dict[str, Any]) -> None:
         routing=RoutingOptions(Algorithm(options["algorithm"])),
         delivery=DeliveryOptions(Level(options.get("level", "memory"))),
         addresses={broker: Address(port=port) for broker, port in ports.items()},
+        durability=Durability(options.get("folder", "")),
     )
     chosen = [scot.brokers[number] for number in options["brokers"]]
     run(overlay, chosen, lambda addresses: _say({"brokers": len(addresses)}))
