@@ -29,6 +29,7 @@ OctopisError                      something went wrong; the message says what, w
     │   ├── StoreFull             ... because there is no room, on the disk or in its quota
     │   ├── StoreVersion          ... because another version of OctopiS wrote it
     │   └── StoreDamaged          ... because the disk has not kept what was written
+    ├── DataLost                  what a streaming query counts on is not there any more
     ├── NotSettled                some brokers have not confirmed that they know all subscriptions
     ├── SparkUnavailable          no Spark can be had: no Java, no cluster there
     ├── SparkDied                 Spark ended before its time: killed, or out of memory
@@ -310,6 +311,17 @@ class ConnectionLost(ConnectionFailed):
         super().__init__(f"{reason}{fate if publications else ''}")
         self.reason = reason
         self.publications = publications
+
+
+class DataLost(OperationFailed):
+    """What a streaming query counts on, by its checkpoint, is not there any more."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"data was lost: {reason}; to go on without it, set failOnDataLoss to false; to begin "
+            "anew, give the query another checkpointLocation"
+        )
+        self.reason = reason
 
 
 class NotSettled(OperationFailed):

@@ -49,6 +49,7 @@ def brokers(options: dict[str, Any]) -> None:
         delivery=DeliveryOptions(Level(options.get("level", "memory"))),
         durability=Durability(**options.get("durability", {})),
         addresses={broker: Address(port=port) for broker, port in ports.items()},
+        durability=Durability(options.get("folder", "")),
     )
     chosen = [scot.brokers[number] for number in options["brokers"]]
     run(overlay, chosen, lambda addresses: _say({"brokers": len(addresses)}))

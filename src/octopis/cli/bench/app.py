@@ -242,7 +242,7 @@ def bench_pipeline(
     conf: options.Conf = None,
     as_json: output.JsonFlag = False,
 ) -> None:
-    """Measure the data pipeline on Spark: ingest, ground truth, metrics, sweep, on 2 cores."""
+    """Measure the data pipeline on Spark: ingest, ground truth, metrics, streaming, sweep."""
     from octopis.benchmarks import pipeline  # noqa: PLC0415 - loads Spark
     from octopis.pipeline.spark.settings import parse_conf  # noqa: PLC0415
 
