@@ -34,7 +34,7 @@ _START_S = 1_714_521_600
 def any_data(
     spark: SparkSession, folder: Path, scale: float, seed: int
 ) -> Iterator[PipelineFigure]:
-    """Yield the seconds of an ingest of JSON lines, and of ground truths with the driver's memory."""
+    """Yield the seconds of an ingest of JSON lines, and of ground truths with their memory."""
     count = round(ROWS * scale)
     path = folder / "readings.jsonl"
     write_readings(path, count, seed)
@@ -66,7 +66,7 @@ def _truth(
 
 
 def _subscriptions(count: int, seed: int) -> list[WantedSubscription]:
-    """Return filters of about 0.2% of the readings: the pairs are then fewer than the disk holds."""
+    """Return filters of about 0.2% of the readings: then the disk holds the pairs."""
     draw = np.random.default_rng([seed, 1])
     devices = draw.integers(0, DEVICES, (count, 5))
     lows = np.round(draw.normal(20, 4, count), 1)

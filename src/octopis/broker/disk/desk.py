@@ -2,6 +2,7 @@
 
 import logging
 import time
+from functools import partial
 
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.disk.committing import Committing
@@ -11,7 +12,7 @@ from octopis.broker.disk.reads import Reads
 from octopis.broker.effects import Effects
 from octopis.core.delivery.lasting.durables import MOVE, Durable, id_of
 from octopis.core.delivery.lasting.records import DurableState, Policy
-from octopis.core.filters import parse_filter
+from octopis.core.filters import Filter, parse_filter
 from octopis.core.routing import Broker
 from octopis.core.routing.broker import DURABLE
 from octopis.core.wire.durable import (
@@ -131,13 +132,27 @@ class Desk:
             created_ns=now_ns,
             used_ns=now_ns,
         )
-        effects = self._core.client_subscribes(
-            DURABLE, id_of(name), filter_, None, time.monotonic_ns(), owner=owner, durable=True
-        )
         durable = self._durables.make(state)
-        self._effects.carry_out(effects)
-        _log.info("%s: durable subscription %r begins", self._core.id, name)
+        self._keeping.when_synced(partial(self._announce, durable, filter_))
         return durable
+
+    def _announce(self, durable: Durable, filter_: Filter) -> None:
+        """Let the overlay know of a durable subscription.
+
+        Not before it is on disk: what others send for it would be lost with it.
+        """
+        name, owner, now_ns = durable.state.name, durable.state.owner, time.monotonic_ns()
+        if self._durables.get(name) is not durable:  # it was dropped at once
+            return
+        try:
+            effects = self._core.client_subscribes(
+                DURABLE, id_of(name), filter_, None, now_ns, owner=owner, durable=True
+            )
+        except InvalidSubscription as refusal:  # somebody else was quicker, elsewhere
+            self._end(durable, str(refusal))
+        else:
+            self._effects.carry_out(effects)
+            _log.info("%s: durable subscription %r begins", self._core.id, name)
 
     def _acknowledge(self, session: ClientSession, request: AckDurable) -> None:
         durable = self.found(session, request.name, shared=request.shared)

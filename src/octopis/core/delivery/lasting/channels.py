@@ -5,7 +5,9 @@ What the driver owes it, beyond what it owes channels:
   `watch_durables` by `durables_changed`, and begins with `own_subscriptions` and `hosts.known`;
 - what `routing.Broker.accept` returns is released, and publishers are answered, no earlier than
   the store's `ticket` of that moment is synced;
-- `synced` as often as the store has synced something, and `tidy` every second or so.
+- `synced` as often as the store has synced something, with rising tickets, and `tidy` every second
+  or so;
+- a new durable subscription is announced to the overlay when what is known of it is synced.
 """
 
 from collections import deque
