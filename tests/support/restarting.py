@@ -14,7 +14,6 @@ from octopis.core.topology import SCOT
 from octopis.overlay.deployment import open_listeners, planned, running
 from support.live import Brokers, client_of, overlay
 
-
 QUICK = Limits(redial_s_max=0.05, drain_s=0.01, sync_s=5.0)
 """Who stops leaves what is under way where it is."""
 
@@ -25,7 +24,8 @@ class Restarting:
     def __init__(self, scot: SCOT, folder: Path) -> None:
         self.live: Brokers = {}
         self._runs: dict[BrokerId, AsyncExitStack] = {}
-        made = overlay(scot, Algorithm.TNR, durability=Durability(str(folder), quota_bytes=2**26), limits=QUICK)
+        durability = Durability(str(folder), quota_bytes=2**26)
+        made = overlay(scot, Algorithm.TNR, durability=durability, limits=QUICK)
         listeners = open_listeners(planned(made, 0))
         places = {broker: each.getsockname() for broker, each in listeners.items()}
         for each in listeners.values():
