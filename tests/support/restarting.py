@@ -24,9 +24,8 @@ class Restarting:
     def __init__(self, scot: SCOT, folder: Path) -> None:
         self.live: Brokers = {}
         self._runs: dict[BrokerId, AsyncExitStack] = {}
-        made = overlay(
-            scot, Algorithm.TNR, durability=Durability(str(folder), quota_bytes=2**26), limits=QUICK
-        )
+        durability = Durability(str(folder), quota_bytes=2**26)
+        made = overlay(scot, Algorithm.TNR, durability=durability, limits=QUICK)
         listeners = open_listeners(planned(made, 0))
         places = {broker: each.getsockname() for broker, each in listeners.items()}
         for each in listeners.values():

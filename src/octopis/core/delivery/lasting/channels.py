@@ -242,11 +242,12 @@ class LastingChannels(Channels):
         kept_for: dict[Durable, None] = {}
         left = []
         for message, found in zip(arrived, matches, strict=True):
-            lasts[message.origin] = message.number
-            durables = self.durables.wanted(found) if found else []
+            origin, number = message.origin, message.number
+            lasts[origin] = number
+            durables = self.durables.wanted(found, origin, number) if found else []
             if durables:
                 body = self._codec.encode(message.notification)
-                record = Arrival(message.origin, message.number, _pairs(durables), body)
+                record = Arrival(origin, number, _pairs(durables), body)
                 position = self._shelf.add(record, len(durables))
                 self.durables.add(durables, position, len(body))
                 kept_for.update(dict.fromkeys(durables))

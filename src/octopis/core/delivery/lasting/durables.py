@@ -15,6 +15,7 @@ import msgspec
 
 from octopis.core.delivery.lasting.records import (
     Arrival,
+    Copy,
     DurableState,
     Policy,
     Publication,
@@ -269,12 +270,19 @@ class Durables:
 
     # What comes
 
-    def wanted(self, matches: list[str]) -> list[Durable]:
-        """Return those, among subscriptions that match, for which a notification is kept."""
+    def wanted(self, matches: list[str], origin: int = 0, number: int = 0) -> list[Durable]:
+        """Return those, among subscriptions that match, for which a notification is kept.
+
+        What has come with a number on a stream may be late: one that has moved here meanwhile
+        brought it along.
+        """
         found = []
         for each in matches:
             durable = self.by_id.get(each)
             if durable is None or durable.state.moved_to:
+                continue
+            cut = durable.state.cut
+            if cut is not None and 0 < number <= cut.get(origin, 0):
                 continue
             if durable.state.is_suspended:  # said when it goes on; not written down each time
                 durable.state = msgspec.structs.replace(
@@ -304,7 +312,11 @@ class Durables:
             self.on_more(durable)
 
     def found(self, kept: tuple[int, ...], where: int, size: int, annexed: int = 0) -> None:
-        """Take in a record from an earlier life."""
+        """Take in a record from an earlier life.
+
+        It may have a key that was not written down any more: nobody else gets that.
+        """
+        self._next_key = max([self._next_key, *(key + 1 for key in kept[::2])])
         for durable, position in self._wanting(kept):
             durable.found(position, where, size)
             durable.annexed = max(durable.annexed, annexed)
@@ -347,7 +359,7 @@ class Durables:
         whole = [
             (first + place, record.body)
             for place, record in zip(there, found, strict=True)
-            if isinstance(record, Publication | Arrival)
+            if isinstance(record, Publication | Arrival | Copy)
         ]
         positions, bodies = [each[0] for each in whole], [each[1] for each in whole]
         begin = positions[0] if positions else first + len(where)

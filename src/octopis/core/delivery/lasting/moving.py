@@ -7,7 +7,8 @@ all that was sent to the old host alone has arrived there, it leaves the old hos
 order and at its positions, or was acknowledged; nothing behind the cut is there. So the new host
 takes a copy of all positions, and behind them what is in the annex and behind the cut. A
 publisher's notifications come on one stream, in order, and the old host has a beginning of them:
-they stay in order.
+they stay in order. The new host remembers the cut: what is not behind it may still be on its way to
+it long after the move.
 
 Copies say which position of the annex they were, and the log is written before what else is known.
 So whatever is cut off by a crash is done again, and nothing of it twice.
@@ -40,8 +41,10 @@ class Moves:
     def leave(self, durable: Durable, to: str, cut: dict[int, int]) -> None:
         """Keep nothing more for one; the overlay is to know it when that is on disk.
 
-        Else a crash could bring it back, with a hole.
+        Else a crash could bring it back, with a hole. What it brought along itself counts, too.
         """
+        for origin, number in (durable.state.cut or {}).items():
+            cut[origin] = max(number, cut.get(origin, 0))
         self._durables.change(durable, moved_to=to, cut=cut, until=durable.next - 1)
 
     # At the host that it joins
@@ -89,16 +92,16 @@ class Moves:
         upto = min(annex.next - 1, annex.state.acked + count)
         there = [(each, annex.where(each)) for each in range(annex.first, upto + 1)]
         there = [pair for pair in there if pair[1]]  # what is damaged is lost
-        records = self._shelf.read([where for _, where in there])
+        records = self._shelf.read_whole([where for _, where in there])
         for (position, _), record in zip(there, records, strict=True):
-            if not self._was_taken(durable, record):
+            if record is not None and not self._was_taken(durable, record):
                 self._append(durable, position, record)
         self._durables.acknowledge(annex, upto, annex.state.used_ns)
         self._durables.await_sync([durable], self._shelf.store.ticket)
         left = annex.next - 1 - upto
         if not left:
             self._durables.drop_annex(durable)
-            self._durables.change(durable, joins=False, cut=None, until=0)
+            self._durables.change(durable, joins=False, until=0)
         return left
 
     def _append(self, durable: Durable, annexed: int, record: Record) -> None:

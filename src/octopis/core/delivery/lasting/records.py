@@ -106,8 +106,9 @@ class DurableState(Struct, frozen=True):
     """What is known of a durable subscription, beside what is in the log.
 
     `next` is the position after the last. `moved_to` is set where it lives elsewhere now, and
-    nothing more is kept for it here; `joins` where it is on its way here. `cut` is what the host
-    that it left had of each stream then, and `until` the last position there (see moving.py).
+    nothing more is kept for it here; `joins` where it is on its way here. `cut` is up to
+    where the host that it left had each stream then, and `until` the last position there; both
+    hosts know it (see moving.py).
     """
 
     name: str
