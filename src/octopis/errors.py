@@ -24,6 +24,12 @@ OctopisError                      something went wrong; the message says what, w
     ├── ProtocolError             the other side of a connection does not keep to the protocol
     ├── ConnectionFailed          a broker cannot be reached, or does not take us in
     │   └── ConnectionLost        ... any more: what was under way may or may not have arrived
+    ├── StoreFailed               what a broker keeps on disk cannot be read or written
+    │   ├── StoreLocked           ... because another process uses the folder
+    │   ├── StoreFull             ... because there is no room, on the disk or in its quota
+    │   ├── StoreVersion          ... because another version of OctopiS wrote it
+    │   └── StoreDamaged          ... because the disk has not kept what was written
+    ├── DataLost                  what a streaming query counts on is not there any more
     ├── NotSettled                some brokers have not confirmed that they know all subscriptions
     ├── SparkUnavailable          no Spark can be had: no Java, no cluster there
     ├── SparkDied                 Spark ended before its time: killed, or out of memory
@@ -307,6 +313,17 @@ class ConnectionLost(ConnectionFailed):
         self.publications = publications
 
 
+class DataLost(OperationFailed):
+    """What a streaming query counts on, by its checkpoint, is not there any more."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"data was lost: {reason}; to go on without it, set failOnDataLoss to false; to begin "
+            "anew, give the query another checkpointLocation"
+        )
+        self.reason = reason
+
+
 class NotSettled(OperationFailed):
     """Brokers have not confirmed in time that they know all subscriptions made before.
 
@@ -324,3 +341,41 @@ class NotSettled(OperationFailed):
     def brokers(self) -> tuple[str, ...]:
         """The brokers that have not confirmed."""
         return tuple(self.missing.split("\n")) if self.missing else ()
+
+
+class StoreFailed(OperationFailed):
+    """What a broker keeps on disk cannot be read or written."""
+
+    def __init__(self, folder: str, reason: str) -> None:
+        super().__init__(f"the store in {folder}: {reason}")
+        self.folder = folder
+        self.reason = reason
+
+
+class StoreLocked(StoreFailed):
+    """Another process uses the folder."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(
+            folder, "another process uses it: stop that one first, or give another folder"
+        )
+
+
+class StoreFull(StoreFailed):
+    """There is no room, on the disk or in its quota. It may be tried again."""
+
+
+class StoreVersion(StoreFailed):
+    """Another version of OctopiS wrote the folder, in a form that this one does not know."""
+
+    def __init__(self, folder: str, found: object, known: int) -> None:
+        super().__init__(
+            folder,
+            f"it has format version {found}, and this OctopiS knows version {known}: use the "
+            "OctopiS that wrote it, or give another folder",
+        )
+        self.found = found
+
+
+class StoreDamaged(StoreFailed):
+    """The disk has not kept what was written."""

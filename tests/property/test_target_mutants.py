@@ -12,7 +12,8 @@ import pytest
 from octopis.core.model import BrokerId
 from octopis.core.routing import Broker, LinkStatus, Reason, algorithms
 from octopis.core.routing.messages import HostTable
-from octopis.core.routing.spreading import Repair, Spreading
+from octopis.core.routing.repair import Repair
+from octopis.core.routing.spreading import Spreading
 from octopis.core.routing.tnr import Crossroads, Parts, TargetPlan, is_open, onward, plan
 from support import target_laws as laws
 from support import target_trials as trials

@@ -24,6 +24,10 @@ EXAMPLES = [
     errors.SparkUnavailable("there is no Java"),
     errors.SweepFailed(("a", "b"), 3, "the disk is full"),
     errors.DeliveriesWrong("trace", {"lost": 1}),
+    errors.StoreFailed("data/b,2", "the disk is full"),
+    errors.StoreLocked("data/b,2"),
+    errors.StoreVersion("data/b,2", 2, 1),
+    errors.StoreDamaged("data/b,2", "state.db is missing"),
 ]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from octopis.benchmarks.made_trace import write_made_trace
 from octopis.benchmarks.matching import bounds
 from octopis.benchmarks.readings import any_data
 from octopis.benchmarks.spark_figures import PipelineFigure, timed, worker_memory
+from octopis.benchmarks.streaming import source_figures
 from octopis.core.routing import Algorithm
 from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import from_catalogue
@@ -43,6 +45,7 @@ SUBSCRIPTIONS = 10_000
 PUBLISHERS = 134
 NOTIFICATIONS_EACH = 1_000
 DELIVERIES = 20_000_000
+STREAMED = 2_000_000
 NAIVE_SHARE = 10
 RUNS = 8
 _KINDS = {"string": pa.string(), "double": pa.float64(), "bigint": pa.int64()}
@@ -59,6 +62,7 @@ def run(
             yield from _truth(spark, folder, scale, seed)
             yield _metrics(spark, folder, scale, seed)
             yield from any_data(spark, folder, scale, seed)
+            yield from _streaming(spark, folder, scale)
         yield _sweep(folder, scale, seed, settings)
 
 
@@ -148,6 +152,16 @@ def _metrics(spark: SparkSession, folder: Path, scale: float, seed: int) -> Pipe
     trace = write_made_trace(folder / "trace", count, seed)
     took_s = timed(lambda: write_results(spark, [trace], folder / "metrics"))
     return PipelineFigure("metrics", f"{count:,} deliveries", took_s, "s", "at most 60")
+
+
+def _streaming(spark: SparkSession, folder: Path, scale: float) -> Iterator[PipelineFigure]:
+    found = source_figures(spark, folder / "streaming", max(2_000, round(STREAMED * scale)))
+    size = f"{found.rows:,} rows of 10 columns"
+    goal = "at least 200,000"
+    yield PipelineFigure("streaming source, large batches", size, found.rows_per_s, "rows/s", goal)
+    size = f"{len(found.small_s)} batches of 1 row"
+    middle = median(found.small_s)
+    yield PipelineFigure("streaming source, small batches", size, middle, "s", "at most 0.4")
 
 
 def _sweep(

@@ -18,6 +18,9 @@ from socket import socket
 from octopis.broker.clients.intake import Intake
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.connection import LogLimit
+from octopis.broker.disk.committing import Committing
+from octopis.broker.disk.desk import Desk
+from octopis.broker.disk.keeping import Keeping
 from octopis.broker.effects import Effects
 from octopis.broker.handshake import Dialler, Reception, dials
 from octopis.broker.links.backpressure import Backpressure
@@ -131,8 +134,13 @@ class LiveBroker:
         self.started_at = time.time()
         self.recorder = recorder or Recorder()
         routing, life = overlay.routing, secrets.randbits(LIFE_BITS)
-        channels = None
-        if overlay.has_channels:
+        self.keeping = Keeping(broker, overlay, life) if overlay.is_durable else None
+        """The disk, where there is one."""
+
+        channels: Channels | None = None
+        if self.keeping is not None:
+            channels = self.keeping.channels
+        elif overlay.has_channels:
             channels = Channels(broker, overlay.scot, life, overlay.delivery)
         self.core = Broker(
             broker,
@@ -165,7 +173,10 @@ class LiveBroker:
             clients=self.clients,
             limits=overlay.limits,
             posting=self.posting,
+            keeping=self.keeping,
         )
+        self.committing: Committing | None = None
+        self.desk = None if self.keeping is None else self._begin_to_keep(self.keeping)
         self.start_up = StartUp(self.core, overlay.limits.sync_s, self.intake.open)
         self.ready = self.start_up.ready
         """Set once the broker takes requests."""
@@ -176,6 +187,21 @@ class LiveBroker:
         self._server: asyncio.Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping_at: float | None = None
+
+    def _begin_to_keep(self, keeping: Keeping) -> Desk:
+        assert self.posting is not None, "what is kept goes on channels"
+        keeping.begin(self.core, self.effects, self.posting.stir, self._wake)
+        self.inquiries.when_kept = keeping.when_synced
+        window, expire_s = self.overlay.limits.publish_window, self.overlay.durability.expire_s
+        self.committing = Committing(keeping, self.effects, window, self.intake.free)
+        return Desk(keeping, self.core, self.effects, self.committing, expire_s)
+
+    @property
+    def store_name(self) -> str:
+        """What clients know the disk by; empty where there is none, or nothing is kept there."""
+        if self.keeping is None or self.keeping.failure is not None:
+            return ""
+        return f"{self.id.short}/{self.keeping.store.epoch:08x}"
 
     # Start
 
@@ -233,7 +259,7 @@ class LiveBroker:
     def queued(self) -> int:
         """How many messages wait in queues; one at least for a link that holds some back."""
         links = sum(max(link.waiting, link.is_busy) for link in self.links.values())
-        if self.posting is not None:
+        if self.posting is not None and self.keeping is None:  # what is on disk need not wait
             links += self.posting.channels.sender.kept
         return links + sum(len(session.queue) for session in self.clients.values())
 
@@ -273,6 +299,8 @@ class LiveBroker:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if connections:
             await asyncio.wait([connection.closed for connection in connections], timeout=2)
+        if self.keeping is not None:
+            await self.keeping.close()
         dropped = self.intake.dropped + sum(session.dropped for session in self.clients.values())
         undelivered = self.intake.undelivered + self.effects.undelivered
         self.recorder.finish(self.core, dropped + undelivered)
@@ -317,7 +345,10 @@ class LiveBroker:
                 session.look_after(now)
             self.backpressure.say()
             self.backpressure.expire()
-            self.intake.wake()
+            if self.keeping is not None and self.desk is not None:
+                self.keeping.tidy()
+                self.desk.look_after(now)
+            self._wake()
             if now - compared_at >= _COMPARE_S:
                 compared_at = now
                 self.effects.carry_out(self.core.compare(time.monotonic_ns()))
@@ -325,6 +356,8 @@ class LiveBroker:
 
     def _wake(self) -> None:
         self.intake.wake()
+        if self.committing is not None and self.intake.is_open:
+            self.committing.go_on()
 
     # Channels
 

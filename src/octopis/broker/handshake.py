@@ -116,6 +116,7 @@ class Reception:
             session.token,
             resumed,
             round(1000 * limits.session_s) if session.token else 0,
+            self._broker.store_name,
         )
         connection.write(encode_welcome(welcome))
 
@@ -178,7 +179,7 @@ class Reception:
 
 def level_of(overlay: OverlayConfiguration) -> str:
     """Return how notifications are delivered, as brokers compare it."""
-    return overlay.delivery.level.value if overlay.has_channels else ""
+    return overlay.level if overlay.has_channels else ""
 
 
 def broker_hello(overlay: OverlayConfiguration, broker: BrokerId, to: BrokerId) -> BrokerHello:

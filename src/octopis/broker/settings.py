@@ -20,6 +20,7 @@ from octopis.core.toml import check
 from octopis.core.topology import SCOT
 from octopis.core.wire import FRAME_MAX
 from octopis.errors import InvalidConfiguration
+from octopis.store import Sync
 
 _Time = Annotated[float, Meta(gt=0, lt=1e12)]
 _Size = Annotated[int, Meta(gt=0, lt=10**12)]
@@ -151,12 +152,35 @@ class Limits(Struct, frozen=True):
     redial_s_max: Annotated[_Time, Meta(description="between two tries to dial a neighbour")] = 1.0
 
 
+class Durability(Struct, frozen=True):
+    """Where brokers keep what must outlive them, and how much of it."""
+
+    folder: Annotated[
+        str, Meta(description="where brokers keep what they accept; empty: in memory alone")
+    ] = ""
+    quota_bytes: Annotated[
+        int, Meta(ge=2**20, lt=2**50, description="bytes that each broker keeps there at most")
+    ] = 2**30
+    sync: Annotated[
+        Sync, Meta(description="accepted is synced (always), or written and synced soon (interval)")
+    ] = Sync.ALWAYS
+    interval_ms: Annotated[_Time, Meta(description="how soon, with interval")] = 100.0
+    wait_s: Annotated[
+        _Time, Meta(description="publishers wait so long for room on disk before they are refused")
+    ] = 10.0
+    expire_s: Annotated[
+        float,
+        Meta(ge=0, lt=1e12, description="a durable subscription unused for so long ends; 0: never"),
+    ] = 0.0
+
+
 class OverlayConfiguration(Struct, frozen=True, kw_only=True):
     """Everything that the brokers of an overlay must agree on, and where each one listens."""
 
     scot: SCOT
     routing: RoutingOptions = DEFAULT_ROUTING
     delivery: DeliveryOptions = DeliveryOptions()
+    durability: Durability = Durability()
     queues: LinkQueues = LinkQueues()
     client_queues: ClientQueues = ClientQueues()
     shapes: Mapping[tuple[BrokerId, BrokerId], Shape] = {}
@@ -174,12 +198,27 @@ class OverlayConfiguration(Struct, frozen=True, kw_only=True):
         for (source, target), shape in self.shapes.items():
             self.scot.link_kind(source, target)
             check(shape, f"the link from {source} to {target}: shape")
+        if self.durability.folder and not self.has_channels:
+            raise InvalidConfiguration(
+                "what is accepted can be kept on disk only under target routing, with channels: "
+                'routing.algorithm = "tnr" and delivery.level = "memory", or no durability.folder'
+            )
 
     @property
     def has_channels(self) -> bool:
         """Whether hosts number what they send each other: under target routing, if so set."""
         is_tnr = self.routing.algorithm is Algorithm.TNR
         return is_tnr and self.delivery.level is not Level.NONE
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether brokers keep on disk what they accept."""
+        return bool(self.durability.folder)
+
+    @property
+    def level(self) -> str:
+        """How far delivery can be relied on, in one word: neighbours must agree on it."""
+        return "disk" if self.is_durable else self.delivery.level.value
 
     def address(self, broker: BrokerId) -> Address:
         """Return where a broker listens, or raise InvalidConfiguration."""

@@ -39,6 +39,7 @@ def status_of(broker: "LiveBroker") -> dict[str, object]:
             "clients": intake.dropped + sum(each.dropped for each in sessions),
             "clients_left": intake.undelivered + broker.effects.undelivered,
         },
+        **_disk(broker),
         "links": {neighbour.short: _link(broker, link) for neighbour, link in broker.links.items()},
         "clients": {session.client: _client(session) for session in sessions},
     }
@@ -57,7 +58,7 @@ def _delivery(broker: "LiveBroker") -> dict[str, object]:
     sender, receiver = broker.posting.channels.sender, broker.posting.channels.receiver
     brokers_in = broker.overlay.scot.brokers_in
     return {
-        "level": broker.overlay.delivery.level.value,
+        "level": broker.overlay.level,
         "kept": sender.kept,
         "kept_bytes": sender.bytes,
         "waits_for": [each.short for each in brokers_in(sender.held)],
@@ -68,6 +69,24 @@ def _delivery(broker: "LiveBroker") -> dict[str, object]:
         "duplicates": receiver.duplicates,
         "refused": receiver.refused,
     }
+
+
+def _disk(broker: "LiveBroker") -> dict[str, object]:
+    """Return how the disk is, and the durable subscriptions, where there are any."""
+    if broker.keeping is None:
+        return {}
+    durables = {
+        each.state.name: {
+            "position": each.end,
+            "acknowledged": each.state.acked,
+            "lag": each.lag,
+            "bytes": each.bytes,
+            "dropped": each.state.dropped,
+            "suspended": each.state.is_suspended,
+        }
+        for each in broker.keeping.channels.durables
+    }
+    return {"store": broker.keeping.status(), "durables": durables}
 
 
 def _link(broker: "LiveBroker", link: NeighbourLink) -> dict[str, object]:
@@ -98,7 +117,7 @@ def _client(session: ClientSession) -> dict[str, object]:
         "subscriptions": len(session.numbers),
         "queue_length": len(session.queue),
         "queue_bytes": session.queue.bytes,
-        "delivered": session.delivered,
+        "delivered": session.deliveries.count,
         "dropped": session.dropped,
         "publications_waiting": len(session.publications),
     }

@@ -64,9 +64,14 @@ COMMANDS = {
         "octopis.cli.live.overlay:app",
         "Live overlays on this machine: up, list, status, down, play, config.",
     ),
+    "durable": CommandPlace(
+        "octopis.cli.live.durable:app",
+        "Durable subscriptions of a live overlay: list, show, drop.",
+    ),
     "broker": CommandPlace(
         "octopis.cli.live.overlay:broker_app", "One broker of an overlay, in the foreground."
     ),
+    "store": CommandPlace("octopis.cli.store:app", "What brokers keep on disk: check."),
     "workload": CommandPlace(
         "octopis.cli.workload:app",
         "From data to scenarios, on Spark: ingest, estimate, build, truth.",
@@ -78,7 +83,7 @@ COMMANDS = {
     "bench": CommandPlace(
         "octopis.cli.bench.app:app",
         "Measure OctopiS here: matching, routing, simulator, faults, broker, attack, kills, "
-        "channels, pipeline.",
+        "channels, store, pipeline.",
     ),
 }
 

@@ -5,24 +5,19 @@ import logging
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from octopis.client.address import Backoff, parse_addresses
-from octopis.client.connection import ClientConnection, dial
+from octopis.client.address import Backoff
+from octopis.client.connection import ClientConnection
+from octopis.client.dialling import Dialling
+from octopis.client.durable import DurableNotifications, Start, durable_stream
 from octopis.client.publishing import Publication, Publishing
+from octopis.client.staging import StagingClient
 from octopis.client.streams import Gap, Notifications, Streams
 from octopis.client.subscribing import Subscribing
 from octopis.client.unanswered import Unanswered
 from octopis.core.model import BrokerId, Value
-from octopis.core.wire.client import (
-    SETTLED_MS_MAX,
-    AnswerItem,
-    Consumed,
-    Delivery,
-    SettledRequest,
-    encode_request,
-)
-from octopis.core.wire.control import StatusRequest, encode_control
+from octopis.core.wire.client import AnswerItem, Consumed, Delivery, encode_request
 from octopis.core.wire.greeting import ClientHello, Welcome
 from octopis.errors import (
     ConnectionFailed,
@@ -30,7 +25,6 @@ from octopis.errors import (
     InvalidConfiguration,
     InvalidFilter,
     NotOpen,
-    NotSettled,
     OctopisError,
 )
 
@@ -40,15 +34,11 @@ if TYPE_CHECKING:
 WINDOW = 10_000
 """How many notifications wait in a client at most, for its program to read them."""
 
-SETTLED_S = 10.0
-"""How long `settled` waits, unless told otherwise."""
-
-_ANSWER_S = 2.0
 SILENCE_S = 20.0
 _log = logging.getLogger(__name__)
 
 
-class Client:
+class Client(StagingClient):
     """A connection to the overlay that mends itself. Made by `octopis.connect`.
 
     When the connection breaks, the client dials again: first the same address, then the next ones.
@@ -72,13 +62,15 @@ class Client:
     ) -> None:
         self.id = client_id or f"client-{secrets.token_hex(8)}"
         self._secret = secret or secrets.token_hex(16)
+        self.has_secret = bool(secret)
+        self._instance = secrets.token_hex(8)
+        self._store = ""
         self._observer = observer
         self.broker: BrokerId | None = None
         """The broker that the client is connected to, once it is."""
 
-        self._addresses = parse_addresses(address)
+        self._dialling = Dialling(address, connect_s)
         self._window = max(1, window)
-        self._connect_s = connect_s
         self._retry_s = retry_s
         self._reconnect_s = reconnect_s
         self._connection: ClientConnection | None = None
@@ -92,7 +84,8 @@ class Client:
         self._session_s = 0.0
         self._requests = count(1)
         self._unanswered = Unanswered(self._requests, resend=resend)
-        self._publishing = Publishing(self.id, self._open_connection, self._unanswered)
+        ways = self._open_connection, self._open_now
+        self._publishing = Publishing(self.id, *ways, self._unanswered)
 
     # Life
 
@@ -106,10 +99,10 @@ class Client:
     async def open(self) -> None:
         """Connect, or raise ConnectionFailed.
 
-        All addresses are tried in turn, again and again for `retry_s`: an overlay that is just
-        starting is waited for.
+        All addresses are tried in turn, again and again for `retry_s`.
         """
-        self._session = (await self._connect_anywhere()).session
+        welcome = self._reached(await self._dialling.anywhere(self._dialled, self._retry_s))
+        self._session, self._store = welcome.session, welcome.store
         self._connected.set()
         self._keeper = asyncio.get_running_loop().create_task(self._keep())
         self._keeper.add_done_callback(self._kept)
@@ -125,31 +118,6 @@ class Client:
             self._connection.close("the client is done")
             await self._connection.lost
 
-    async def status(self) -> dict[str, Any]:
-        """Ask the broker how it is."""
-        connection = await self._open_connection()
-        found = await connection.ask(lambda request: encode_control(StatusRequest(request)))
-        assert isinstance(found, dict)
-        return found
-
-    async def settled(self, *, timeout_s: float = SETTLED_S) -> None:
-        """Wait until every living broker knows all subscriptions made, or ended, before.
-
-        So what is published after that reaches them. Raises NotSettled, which names the brokers
-        that have not confirmed within `timeout_s`.
-        """
-        limit_ms = round(timeout_s * 1000)
-        if not 0 <= limit_ms <= SETTLED_MS_MAX:
-            most_s = SETTLED_MS_MAX // 1000
-            raise InvalidConfiguration(f"timeout_s is between 0 and {most_s}, not {timeout_s:g}")
-        connection = await self._open_connection()
-        answer = connection.ask(lambda request: encode_request(SettledRequest(request, limit_ms)))
-        try:
-            async with asyncio.timeout(timeout_s + _ANSWER_S):
-                await answer
-        except TimeoutError as failure:
-            raise NotSettled from failure
-
     # Publishing
 
     async def publish(
@@ -161,9 +129,8 @@ class Client:
     ) -> None:
         """Publish a notification; returns when the host broker has accepted it.
 
-        `intended_ns` is when it was meant to be published, if that is not now (nanoseconds
-        since 1970). Raises InvalidNotification, or ConnectionLost where nobody can say what
-        became of it.
+        `intended_ns` is when it was meant to be published, if not now (nanoseconds since 1970).
+        Raises InvalidNotification, or ConnectionLost where nobody can say what became of it.
         """
         await self._publishing.publish(attributes, payload, intended_ns)
 
@@ -182,7 +149,32 @@ class Client:
         """
         return await self._publishing.publish_many(publications)
 
+    def _encoded(self, publication: Publication) -> bytes:
+        return self._publishing.encoded(publication)
+
     # Subscribing
+
+    @overload
+    def subscribe(
+        self,
+        *filters: "str | Filter",
+        dialect: str = "sql",
+        on_gap: Callable[[Gap], None] | None = None,
+        names: Sequence[str] | None = None,
+        durable: None = None,
+    ) -> Notifications: ...
+
+    @overload
+    def subscribe(
+        self,
+        *filters: "str | Filter",
+        dialect: str = "sql",
+        on_gap: Callable[[Gap], None] | None = None,
+        durable: str,
+        start: Start = None,
+        policy: str | None = None,
+        acks: Literal["auto", "manual"] = "auto",
+    ) -> DurableNotifications: ...
 
     def subscribe(
         self,
@@ -190,20 +182,33 @@ class Client:
         dialect: str = "sql",
         on_gap: Callable[[Gap], None] | None = None,
         names: Sequence[str] | None = None,
-    ) -> Notifications:
+        durable: str | None = None,
+        **lasting: Any,
+    ) -> Notifications | DurableNotifications:
         """Return a stream of what any of the filters matches; see Notifications for its use.
 
         `names` are the subscriptions' ids, one per filter and unique in the whole overlay; by
         default they are made of the client's. Raises InvalidFilter at once where a filter makes
         no sense.
+
+        With `durable`, a name, the subscription is kept on disk by the broker of this client until
+        it is dropped, and so is what matches until it is acknowledged: see DurableNotifications.
+        It begins behind the last that was acknowledged; or at `start`, which is "earliest", "new"
+        or a position. `policy` says what becomes of it when the broker's disk is full ("refuse",
+        "drop_oldest" or "suspend"). `acks` is "auto" or "manual". Without a filter it must exist.
         """
-        if not filters:
+        if not filters and durable is None:
             raise InvalidFilter("a stream needs at least one filter; 'TRUE' asks for everything")
         from octopis.core.filters import Filter, parse_filter  # noqa: PLC0415 - publishers need none
 
         asked = [
             each if isinstance(each, Filter) else parse_filter(each, dialect) for each in filters
         ]
+        if durable is not None:
+            return durable_stream(self, durable, asked, on_gap=on_gap, **lasting)
+        if lasting:
+            reason = f'{", ".join(lasting)}: only with durable="a name"'
+            raise InvalidConfiguration(reason)
         numbered = {next(self._numbers): each for each in asked}
         ids = [f"{self.id}/{number}" for number in numbered] if names is None else list(names)
         if len(set(ids)) != len(asked):
@@ -282,40 +287,27 @@ class Client:
             await self._connected.wait()
             if self._failure is not None:
                 raise self._failure
-            if self._connection is not None and self._connection.is_open:
-                return self._connection
+            if (connection := self._open_now()) is not None:
+                return connection
             self._connected.clear()  # `_keep` has not noticed yet
 
-    async def _connect_anywhere(self) -> Welcome:
-        """Make a connection at the first address that has a broker, or raise ConnectionFailed."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._retry_s
-        backoff = Backoff()
-        while True:
-            failures = []
-            for _ in range(len(self._addresses)):
-                try:
-                    return await self._connect()
-                except ConnectionFailed as failure:
-                    failures.append(failure)
-                    self._addresses.append(self._addresses.pop(0))
-            if loop.time() >= deadline:
-                break
-            await asyncio.sleep(min(backoff.next(), max(0.0, deadline - loop.time())))
-        if len(failures) == 1:
-            raise failures[0]
-        raise ConnectionFailed("; ".join(map(str, failures))) from failures[-1]
+    def _open_now(self) -> ClientConnection | None:
+        """Return the connection, if there is one over which the client has gone on."""
+        connection = self._connection
+        is_there = self._connected.is_set() and self._failure is None
+        return connection if is_there and connection is not None and connection.is_open else None
 
-    async def _connect(self) -> Welcome:
-        """Make a connection at the first address, or raise ConnectionFailed."""
-        address = self._addresses[0]
+    def _dialled(self) -> ClientConnection:
+        """Return a connection that says who this client is, and what it has."""
         backlog, received = self._streams.dial()
         about = (self.id, self._window, backlog, self._secret, self._observer)
-        hello = ClientHello(*about, self._session, received)
-        self._connection = await dial(
-            address, self._connect_s, lambda: ClientConnection(hello, self, self._requests)
-        )
-        welcome = self._connection.welcome.result()
+        hello = ClientHello(*about, self._session, received, self._instance)
+        return ClientConnection(hello, self, self._requests)
+
+    def _reached(self, connection: ClientConnection) -> Welcome:
+        """Go on over a connection that a broker has welcomed."""
+        self._connection = connection
+        welcome = connection.welcome.result()
         self._publishing.limits = welcome
         self.broker = welcome.broker
         return welcome
@@ -335,8 +327,9 @@ class Client:
             _log.warning("%s lost its connection: %s", self.id, reason)
             if connection.is_ended:  # on purpose: there is nothing to go on with
                 self._session = ""
-                self._addresses.append(self._addresses.pop(0))
-            self._unanswered.cut_off(reason, self._session_s if self._session else 0.0)
+                self._dialling.turn()
+            session_s = self._session_s if self._session else 0.0
+            self._unanswered.cut_off(reason, self._reconnect_s if self._store else session_s)
             if not await self._reconnect(reason):
                 return
             self._connected.set()
@@ -355,9 +348,10 @@ class Client:
         while True:
             await asyncio.sleep(backoff.next())
             try:
-                await self._go_on(await self._connect(), reason)
+                welcome = self._reached(await self._dialling.first(self._dialled))
+                await self._go_on(welcome, reason)
             except ConnectionFailed as failure:
-                self._addresses.append(self._addresses.pop(0))
+                self._dialling.turn()
                 if loop.time() > deadline:
                     tried = f"gave up after {self._reconnect_s:g} s: {failure}"
                     self._fail(ConnectionFailed(f"the connection was lost: {reason}; {tried}"))
@@ -370,6 +364,8 @@ class Client:
         """Go on with the session, or begin anew where the broker does not have it."""
         connection = self._connection
         assert connection is not None
+        is_same_store = welcome.store == self._store != ""
+        self._store = welcome.store
         if welcome.resumed:
             self._unanswered.connected(connection, reason, resumed=True)
             self.consumed()
@@ -380,7 +376,7 @@ class Client:
         for stream in self._streams:
             await self._subscribing.resubscribe(stream, connection)
         self._session = welcome.session
-        self._unanswered.connected(connection, reason, resumed=False)
+        self._unanswered.connected(connection, reason, resumed=is_same_store)
 
     def _fail(self, failure: OctopisError) -> None:
         """Let everybody know that there will be no connection any more."""

@@ -31,6 +31,7 @@ class Received(msgspec.Struct, frozen=True, gc=False):
 
     `sequence` numbers the notifications of `publisher`; `intended_ns` is when it was meant to
     be published (nanoseconds since 1970); `subscriptions` are those of this stream that match.
+    `position` is its place in a durable subscription, and 0 elsewhere.
     """
 
     attributes: dict[str, Value]
@@ -39,6 +40,7 @@ class Received(msgspec.Struct, frozen=True, gc=False):
     sequence: int
     intended_ns: int
     subscriptions: tuple[str, ...]
+    position: int = 0
 
 
 class Gap(msgspec.Struct, frozen=True):

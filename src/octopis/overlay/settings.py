@@ -20,7 +20,7 @@
     port = 7402
 
 Only [topology] is needed; everything else has a default. `OCTOPIS_ROUTING_ALGORITHM=snr` stands for
-`algorithm` under [routing], and so for every key of [routing], [delivery], [queues],
+`algorithm` under [routing], and so for every key of [routing], [delivery], [durability], [queues],
 [client_queues], [links] and [limits]; `OCTOPIS_INSECURE` for `insecure`. What an overlay is written
 out to is complete, so that it can be read, changed and kept.
 """
@@ -36,6 +36,7 @@ from msgspec import Meta, Struct, field, structs
 from octopis.broker.settings import (
     DEFAULT_ROUTING,
     ClientQueues,
+    Durability,
     Limits,
     LinkQueues,
     OverlayConfiguration,
@@ -87,6 +88,7 @@ class OverlayDocument(TopologyDocument, frozen=True, kw_only=True):
     ] = False
     routing: RoutingOptions = DEFAULT_ROUTING
     delivery: DeliveryOptions = DeliveryOptions()
+    durability: Durability = Durability()
     queues: LinkQueues = LinkQueues()
     client_queues: ClientQueues = ClientQueues()
     links: LinksTable = LinksTable()

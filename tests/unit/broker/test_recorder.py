@@ -25,7 +25,7 @@ def test_broker_without_a_trace_tells_nobody():
             async with client_of(broker) as client, client.subscribe("x > 0") as notifications:
                 await client.publish({"x": 1})
                 assert (await anext(notifications)).attributes == {"x": 1}
-                assert broker.clients[client.id]._queue_log is None
+                assert broker.clients[client.id].deliveries._log is None
 
     run_live(work())
 
@@ -127,7 +127,7 @@ def test_deliveries_that_a_slow_client_missed_are_not_in_the_trace(tmp_path: Pat
                 session.numbers["s"] = 1
                 broker.effects.carry_out(effects)
                 await writer.publish_many({"x": number} for number in range(500))
-                counted.append((session.delivered, session.dropped))
+                counted.append((session.deliveries.count, session.dropped))
 
     counted: list[tuple[int, int]] = []
     run_live(work())

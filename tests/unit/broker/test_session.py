@@ -57,11 +57,11 @@ def test_no_more_than_the_window_is_sent_until_some_is_consumed():
         for _ in range(250):
             session.deliver(ONE, ["s"])
         session.pump()
-        assert (session.delivered, len(session.queue)) == (100, 150)
+        assert (session.deliveries.count, len(session.queue)) == (100, 150)
         await deliveries(peer, 100)
         await peer.send(encode_request(Consumed(60)))
         await deliveries(peer, 60)
-        assert (session.delivered, len(session.queue)) == (160, 90)
+        assert (session.deliveries.count, len(session.queue)) == (160, 90)
 
     with_session(work)
 
@@ -113,7 +113,7 @@ def test_bound_of_a_clients_queue(policy: ClientPolicy):
         session.numbers["s"] = 1
         for _ in range(50):
             session.deliver(ONE, ["s"])
-        session._window = 0  # nothing can leave
+        session.deliveries.window = 0  # nothing can leave
         session.pump()
         assert bool(broker.backpressure.outputs) is (policy is ClientPolicy.PAUSE)
         if policy is ClientPolicy.DROP_OLDEST:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from octopis.benchmarks import calibration, hostile
+from octopis.benchmarks import calibration, hostile, store
 from octopis.benchmarks.channels.faults import FaultsFound
 from octopis.benchmarks.channels.logs import Verdict
 from octopis.benchmarks.channels.stage import Memory
@@ -258,3 +258,16 @@ def test_faults_measures_what_arrives_under_every_algorithm(octopis):
     assert found["tnr"]["delivered"] == found["tnr"]["expected"] > 0
     assert found["snr"]["percent"] < 100
     assert found["tnr"]["longer_mean"] > 0
+
+
+def test_store_is_measured_and_leaves_nothing_behind(octopis, monkeypatch, tmp_path):
+    monkeypatch.setattr(store, "GROUPS", 20)
+    monkeypatch.setattr(store, "SINGLES", 20)
+    words = ("--records", "2000", "--folder", str(tmp_path), "--json")
+    status, printed, _ = octopis("bench", "store", *words)
+    assert status == 0
+    figures = {figure["what"]: figure["value"] for figure in json.loads(printed)["figures"]}
+    assert "recovery of 2,001" in figures
+    assert len(figures) == 7
+    assert all(value > 0 for value in figures.values())
+    assert list(tmp_path.iterdir()) == []

@@ -5,7 +5,7 @@ also wait while there is backpressure on their way, and with them what their cli
 changes of subscriptions while too many of them wait for a link anywhere. A turn of the event loop
 takes one batch from all clients that publish, one request of each after the other; so no client can
 shut others out, and all that the turn brought is matched together. How much of a turn each may have
-is in `turns`. Changes are taken in by steps, of which `pace` says when.
+is in `turns`; how changes are taken in, in `changing`.
 """
 
 import asyncio
@@ -15,8 +15,10 @@ from collections import Counter, OrderedDict
 
 from msgspec import Struct
 
+from octopis.broker.clients.changing import Changing
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.clients.turns import Turns
+from octopis.broker.disk.keeping import Answer, Keeping
 from octopis.broker.effects import Effects
 from octopis.broker.links.backpressure import Backpressure
 from octopis.broker.links.posting import Posting
@@ -24,17 +26,13 @@ from octopis.broker.links.settling import Inquiries
 from octopis.broker.pace import Pace
 from octopis.broker.recorder import Recorder
 from octopis.broker.settings import Limits
-from octopis.core.filters import parse_filter
 from octopis.core.routing import Broker
-from octopis.core.wire.client import Change, SettledRequest, SubscribeRequest, UnsubscribeRequest
 from octopis.core.wire.published import Published, decode_checked
 from octopis.errors import (
     ConnectionFailed,
-    InvalidConfiguration,
-    InvalidFilter,
     InvalidNotification,
-    InvalidSubscription,
     ProtocolError,
+    StoreFailed,
 )
 
 BATCH_MAX = 256
@@ -66,27 +64,25 @@ class Intake:
         clients: dict[str, ClientSession],
         limits: Limits,
         posting: Posting | None = None,
+        keeping: Keeping | None = None,
     ) -> None:
         self._posting = posting
+        self._keeping = keeping
         self._core = core
         self._effects = effects
         self._backpressure = backpressure
         self._recorder = recorder
-        self._inquiries = inquiries
-        self._pace = pace
         self._clients = clients
         self._batch_max = min(BATCH_MAX, core.at_once_max)
         self._bytes_max = limits.frame_max // 2
         self._limits = limits
         self._hosts: Counter[str] = Counter()
         self._loop = asyncio.get_running_loop()
-        self._changing: OrderedDict[ClientSession, None] = OrderedDict()
         self._publishing: OrderedDict[ClientSession, None] = OrderedDict()
         self._begun: dict[ClientSession, _Publication] = {}
         self._turns = Turns(self.add, self._loop.call_later)
-        self._leaving: dict[str, dict[str, None]] = {}
-        """Clients that are gone, with those of their subscriptions that are to be ended still."""
-
+        changes = core, effects, recorder, inquiries, pace
+        self._changes = Changing(*changes, lambda: self.may_change)
         self._is_scheduled = False
         self.is_open = False
         self.is_closed = False
@@ -126,8 +122,7 @@ class Intake:
         """Take a turn soon, if anything may be done: something has changed."""
         if self._publishing and self.is_open:
             self._schedule()
-        if self._changing and self.may_change:
-            self._pace.add(self)
+        self._changes.wake()
 
     # Clients
 
@@ -160,8 +155,7 @@ class Intake:
 
     def cut_off(self, session: ClientSession) -> None:
         """Forget what a client wanted to hear over a connection that is gone."""
-        self._changing.pop(session, None)
-        self._inquiries.leave(session)
+        self._changes.cut_off(session)
 
     def move(self, session: ClientSession, host: str) -> None:
         """Note that a client is back, over another connection, and perhaps from another address."""
@@ -184,10 +178,7 @@ class Intake:
         self.undelivered += session.undelivered
         self.dropped += session.dropped
         _log.debug("%s: %s has left: %s", self._core.id, session.name, reason)
-        left = self._core.subscriptions_of(session.client)
-        if left:
-            self._leaving.setdefault(session.client, {}).update(dict.fromkeys(left))
-            self._pace.add(self)
+        self._changes.leave(session.client)
 
     def _count_out(self, host: str) -> None:
         self._hosts[host] -= 1
@@ -200,8 +191,7 @@ class Intake:
             self._publishing.setdefault(session)
             self._schedule()
         if session.changes:
-            self._changing.setdefault(session)
-            self._pace.add(self)
+            self._changes.add(session)
 
     # A turn
 
@@ -213,7 +203,8 @@ class Intake:
     def _turn(self) -> None:
         self._is_scheduled = False
         self._turns.begin()
-        goes_on = self._publishing and self.is_open and self._publish()
+        is_behind = self._keeping is not None and self._keeping.is_behind
+        goes_on = self._publishing and self.is_open and not is_behind and self._publish()
         self._effects.flush()
         for session in self._turns.end():
             self._publishing.pop(session, None)
@@ -252,15 +243,21 @@ class Intake:
                     done.append((session, publication))
             if session.publications and session not in held:
                 self._publishing[session] = None
-        if batch and is_sent:
-            self._route(batch)
         goes_on = bool(self._publishing)
         self._publishing |= held
+        if self._keeping is not None:
+            self._keep(self._keeping, batch, done)
+            return goes_on
+        if batch and is_sent:
+            self._route(batch)
+        self._answer(done)
+        return goes_on
+
+    def _answer(self, done: list[tuple[ClientSession, _Publication]]) -> None:
         unheard = len(self._core.unheard)
         for session, publication in done:
             session.answer(publication.request, None, publication.unsent, unheard)
             self._effects.add(session)
-        return goes_on
 
     def _free(
         self, publication: _Publication, part: list[Published]
@@ -269,11 +266,33 @@ class Intake:
         backpressure = self._backpressure
         if publication.held_by == backpressure.version:  # nothing changed since it was looked at
             return [], True
-        for number, entries in enumerate(self._core.matching(part)):
-            if any(map(backpressure.is_held, entries)):
-                publication.held_by = backpressure.version
-                return part[:number], True
-        return part, False
+        count = self.free(part)
+        if count < len(part):
+            publication.held_by = backpressure.version
+        return part[:count], count < len(part)
+
+    def free(self, part: list[Published]) -> int:
+        """Return how many notifications stand before the first that has to wait."""
+        if self._backpressure.holds:
+            is_held = self._backpressure.is_held
+            for number, entries in enumerate(self._core.matching(part)):
+                if any(map(is_held, entries)):
+                    return number
+        return len(part)
+
+    def _keep(
+        self,
+        keeping: Keeping,
+        batch: list[Published],
+        done: list[tuple[ClientSession, _Publication]],
+    ) -> None:
+        """Let publications go on their way, and answer those that are whole, from disk."""
+        if batch or done:
+            self.published += len(batch)
+            self._recorder.published(batch)
+            for session, each in done:
+                session.syncing.add(each.request)
+            keeping.take(batch, [Answer(session, each.request) for session, each in done])
 
     def _route(self, batch: list[Published]) -> int:
         """Route notifications, and return how many copies could not be sent."""
@@ -293,8 +312,12 @@ class Intake:
         """Return the publication of a client whose turn it is; what makes no sense is refused."""
         request = session.publications[0]
         try:
-            notifications = decode_checked(request.notifications, session.client, self._bytes_max)
-        except InvalidNotification as refusal:
+            if self._keeping is not None and (full := self._keeping.refusal()) is not None:
+                raise full
+            notifications = decode_checked(
+                request.notifications, session.client, self._bytes_max, session.source
+            )
+        except (InvalidNotification, StoreFailed) as refusal:
             session.finish_publication()
             session.answer(request.request, refusal)
             self._effects.add(session)
@@ -305,81 +328,3 @@ class Intake:
             return None
         publication = self._begun[session] = _Publication(request.request, notifications)
         return publication
-
-    # Changes, one step after the other
-
-    def step(self) -> bool:
-        """End a subscription of a client that is gone, and do what one that is here wants."""
-        if self._leaving:
-            self._end_subscription()
-        if self._changing and self.may_change:
-            session, _ = self._changing.popitem(last=False)
-            self._change_one(session, session.changes.popleft())
-            self._effects.add(session)
-            if session.changes:
-                self._changing[session] = None
-        self._core.table.tidy()
-        return bool(self._leaving) or (bool(self._changing) and self.may_change)
-
-    def rest(self) -> None:
-        """Send what came of it."""
-        self._effects.flush()
-
-    def _end_subscription(self) -> None:
-        client, left = next(iter(self._leaving.items()))
-        subscription, _ = left.popitem()
-        if not left:
-            del self._leaving[client]
-        if self._core.holder_of(subscription) == client:  # else it has moved away meanwhile
-            self._effects.carry_out(
-                self._core.client_unsubscribes(client, subscription, time.monotonic_ns())
-            )
-
-    def _change_one(self, session: ClientSession, request: Change) -> None:
-        """Do what a client wants; `settled` is answered later, the others now."""
-        try:
-            if isinstance(request, SettledRequest):
-                self._inquiries.ask(session, request)
-                return
-            if isinstance(request, UnsubscribeRequest):
-                self._unsubscribe(session, request)
-            else:
-                self._subscribe(session, request)
-        except (InvalidFilter, InvalidSubscription, InvalidConfiguration) as refusal:
-            session.answer(request.request, refusal)
-        except ProtocolError as failure:
-            session.changes.clear()
-            session.fail(failure)
-        else:
-            session.answer(request.request)
-
-    def _subscribe(self, session: ClientSession, request: SubscribeRequest) -> None:
-        if session.numbers.get(request.id, request.number) != request.number:
-            reason = f"the subscription {request.id!r} has another number already"
-            raise InvalidSubscription(reason, request.id)
-        filter_ = parse_filter(request.filter, request.dialect)
-        share = session.shares.share_of(request.id, filter_)
-        if session.client in self._leaving:  # it is back, and goes on with this one
-            self._leaving[session.client].pop(request.id, None)
-            if not self._leaving[session.client]:
-                del self._leaving[session.client]
-        effects = self._core.client_subscribes(
-            session.client,
-            request.id,
-            filter_,
-            request.epoch,
-            time.monotonic_ns(),
-            owner=session.owner,
-        )
-        if request.epoch and not session.numbers:  # it was here, or elsewhere, before
-            session.tell_missed_lately()
-        if request.id not in session.numbers:
-            self._recorder.subscribed(session.client, request.id)
-        session.note(request.id, request.number, share)
-        self._effects.carry_out(effects)
-
-    def _unsubscribe(self, session: ClientSession, request: UnsubscribeRequest) -> None:
-        session.forget(request.id)  # also where the subscription has moved away
-        self._effects.carry_out(
-            self._core.client_unsubscribes(session.client, request.id, time.monotonic_ns())
-        )

@@ -4,24 +4,24 @@ import asyncio
 import logging
 from collections import deque
 from functools import partial
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from octopis.broker.clients.answers import REQUESTS_MAX, Answers
+from octopis.broker.clients.deliveries import Deliveries
 from octopis.broker.clients.kept import SentDeliveries, new_token, owner_of
 from octopis.broker.clients.shares import Share, Shares
-from octopis.broker.connection import WRITE_BYTES, Connection
+from octopis.broker.connection import Connection
+from octopis.broker.disk.codec import source_of
 from octopis.broker.queue import OutputQueue
 from octopis.broker.settings import ClientPolicy
 from octopis.core.model import BrokerId, Notification
 from octopis.core.wire.client import (
     Change,
+    ClientControl,
     Consumed,
     FromClient,
     PublishRequest,
     decode_from_client,
-    encode_delivery,
-    encode_gap,
     encode_lost,
     encode_missed,
 )
@@ -33,11 +33,16 @@ from octopis.core.wire.control import (
     StatusRequest,
     encode_control,
 )
-from octopis.core.wire.frames import Frame, FrameKind, encode_items
+from octopis.core.wire.durable import DurableRequest
+from octopis.core.wire.frames import Frame
 from octopis.core.wire.greeting import ClientHello
-from octopis.core.wire.link import Encoded
 from octopis.core.wire.published import Published, check_size
-from octopis.errors import InvalidNotification, OctopisError, ProtocolError
+from octopis.errors import (
+    InvalidConfiguration,
+    InvalidNotification,
+    OctopisError,
+    ProtocolError,
+)
 
 if TYPE_CHECKING:
     from octopis.broker.broker import LiveBroker
@@ -55,15 +60,18 @@ _log = logging.getLogger(__name__)
 class ClientSession:
     """One client, as long as its connection stands, and for a while after it breaks.
 
-    It is the connection's Peer. At most `window` deliveries are sent that the client has not
-    consumed; the others wait in `queue`. So a client always reads, and answers reach it past any
-    number of deliveries. A client with a secret can go on with the session over another
-    connection, unless one side has ended the first: what the client has not got is sent again.
+    It is the connection's Peer. A client always reads, as no more is sent than it consumes; and
+    answers reach it past any number of deliveries. A client with a secret can go on with the
+    session over another connection, unless one side has ended the first: what the client has not
+    got is sent again.
     """
 
     def __init__(self, broker: "LiveBroker", hello: ClientHello, connection: Connection) -> None:
         self.client = hello.client
         self.owner = owner_of(hello.secret)
+        self.source = source_of(hello, self.owner)
+        """What one run of its program is known by, if it has said so."""
+
         self.host = connection.address.rpartition(":")[0]
         self.is_observer = hello.observer
         self.name = f"client {hello.client}"
@@ -77,36 +85,42 @@ class ClientSession:
         self.changes: deque[Change] = deque()
         self.publications: deque[PublishRequest] = deque()
         self.publications_bytes = 0
-        self.delivered = 0
-        self.dropped = 0
+        self.syncing: set[int] = set()
+        """Publications, by their requests, that are taken and not on disk yet."""
+
         self.undelivered = 0
         self.shares = Shares(broker.overlay.limits)
         self._is_holding = False
         self._broker = broker
         self._intake = broker.intake
-        self._queue_log = broker.recorder.client_log()
         self._limits = broker.overlay.limits
         bounds = broker.overlay.client_queues
         self._policy = bounds.policy
         if bounds.policy is ClientPolicy.PAUSE:
-            self.queue = OutputQueue(bounds, partial(broker.backpressure.output_changed, self))
+            queue = OutputQueue(bounds, partial(broker.backpressure.output_changed, self))
         else:
-            self.queue = OutputQueue(bounds)
-        self._window = hello.window
-        self._sent = SentDeliveries(hello, bounds, broker.memory, keeps=bool(self.token))
-        self._again: deque[tuple[int, list[bytes]]] = deque()
+            queue = OutputQueue(bounds)
+        sent = SentDeliveries(hello, bounds, broker.memory, keeps=bool(self.token))
+        self.deliveries = Deliveries(queue, sent, broker.recorder.client_log(), hello.window)
         self._kept_at: float | None = None  # since when there is no connection
-        self._consumed = 0
-        self._dropped_unsaid = 0
         self._answers = Answers()
         self._missed: deque[bytes] = deque(maxlen=_MISSED_MAX)  # told, but perhaps not heard
-        self._fresh: list[Encoded] = []
         self._loop = asyncio.get_running_loop()
         self._progress_at = self._loop.time()
 
+    @property
+    def queue(self) -> OutputQueue:
+        """What waits to be sent to it."""
+        return self.deliveries.queue
+
+    @property
+    def dropped(self) -> int:
+        """How many deliveries were dropped, as it was too slow."""
+        return self.deliveries.dropped
+
     # What the client says
 
-    def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:
+    def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:  # noqa: ARG002
         """Take in what the client asks for."""
         for frame in frames:
             request = self._decode(frame)
@@ -118,15 +132,34 @@ class ClientSession:
                     raise ProtocolError(f"more than {REQUESTS_MAX:,} requests wait for an answer")
             elif isinstance(request, Consumed):
                 self._take_consumed(request)
-            elif isinstance(request, Ping):
-                self._reply(Pong())
-            elif isinstance(request, StatusRequest):
-                self._reply(Status(request.request, self._broker.status()))
-            elif isinstance(request, Goodbye):
-                _log.debug("%s says goodbye: %s", self.name, request.reason)
-                connection.is_ended = True
+            elif isinstance(request, DurableRequest):
+                self._take_durable(request)
+            else:
+                self._take_control(request)
         if self.changes or self.publications:
             self._intake.add(self)
+
+    def _take_control(self, request: ClientControl) -> None:
+        if isinstance(request, Ping):
+            self._reply(Pong())
+        elif isinstance(request, StatusRequest):
+            self._reply(Status(request.request, self._broker.status()))
+        elif isinstance(request, Goodbye):
+            _log.debug("%s says goodbye: %s", self.name, request.reason)
+            self.connection.is_ended = True
+
+    def _take_durable(self, request: DurableRequest) -> None:
+        desk = self._broker.desk
+        if desk is not None:
+            desk.take(self, request)
+            return
+        here = self._broker.id.short
+        reason = (
+            f"{here} keeps nothing on disk, so no subscription can be durable here: start the "
+            "overlay with --durable, or set durability.folder"
+        )
+        self.answer(request.request, InvalidConfiguration(reason))
+        self.pump()
 
     def _decode(self, frame: Frame) -> FromClient:
         request = decode_from_client(frame)
@@ -176,14 +209,7 @@ class ClientSession:
         self.fail(ProtocolError(reason))
 
     def _take_consumed(self, request: Consumed) -> None:
-        if not self._consumed <= request.deliveries <= self._sent.count:
-            raise ProtocolError(
-                f"{request.deliveries:,} deliveries cannot be consumed: "
-                f"{self._sent.count:,} were sent, {self._consumed:,} consumed before"
-            )
-        if request.deliveries > self._consumed:  # saying the same again is no progress
-            self._consumed = request.deliveries
-            self._sent.consumed(self._consumed)
+        if self.deliveries.consumed(request.deliveries):
             self._missed.clear()
             self._progress_at = self._loop.time()
             self.pump()
@@ -201,9 +227,9 @@ class ClientSession:
         if not numbers:  # they are of an earlier connection of the client, and end soon
             self.undelivered += 1
             return
-        if self._queue_log is not None:
-            self._queue_log.queued(notification, [each for each in subscriptions if each in known])
-        self._fresh.append((FrameKind.DELIVER, encode_delivery(numbers, notification.encoded)))
+        self.deliveries.add(
+            notification, numbers, [each for each in subscriptions if each in known]
+        )
 
     def note(self, subscription: str, number: int, share: Share) -> None:
         """Note a subscription: its number, and what it takes."""
@@ -232,6 +258,11 @@ class ClientSession:
         if not self.is_kept:
             self._answers.tell(frame)
 
+    def tell(self, frame: bytes) -> None:
+        """Say something past deliveries; `pump` then lets it go."""
+        if not self.is_kept:
+            self._answers.tell(frame)
+
     def tell_missed_lately(self) -> None:
         """Tell a client that is back what was missed here while it was away."""
         for host, count in self._broker.missed_lately():
@@ -249,37 +280,12 @@ class ClientSession:
 
     def pump(self) -> None:
         """Let answers and deliveries go to the socket, as far as it and the client allow."""
-        connection, queue = self.connection, self.queue
-        if self._fresh:
-            queue.put(self._fresh)
-            self._fresh = []
+        if self.deliveries.enqueue():
             self._look_at_bounds()
-        self._answers.write(connection)
-        while self._again and connection.is_writable:
-            self._send(*self._again.popleft())
-        while queue.messages and connection.is_writable:
-            credit = self._consumed + self._window - self._sent.count
-            if credit <= 0:
-                break
-            self._send_batch(list(map(itemgetter(1), queue.take(WRITE_BYTES, credit))))
-        if queue.bytes or self._is_holding:
+        self._answers.write(self.connection)
+        self.deliveries.send(self.connection)
+        if self.queue.bytes or self._is_holding:
             self._hold()
-
-    def _send_batch(self, batch: list[bytes]) -> None:
-        """Send deliveries for the first time."""
-        dropped, self._dropped_unsaid = self._dropped_unsaid, 0
-        self.delivered += len(batch)
-        if self._queue_log is not None:
-            self._queue_log.left(len(batch))
-        self._sent.add(batch, self._send(dropped, batch), dropped)
-
-    def _send(self, dropped: int, items: list[bytes]) -> int:
-        """Write deliveries, and before them how many were dropped; return how many bytes."""
-        if dropped:
-            self.connection.write(encode_gap(dropped))
-        frame = encode_items(FrameKind.DELIVER, items)
-        self.connection.write(frame)
-        return len(frame)
 
     def look_after(self, now: float) -> None:
         """Let publishers not wait for ever for a client that consumes nothing, or is gone."""
@@ -323,8 +329,7 @@ class ClientSession:
         return (
             hello.session == self.token != ""
             and not self.connection.is_ended
-            and self._consumed <= hello.received
-            and self._sent.reaches(hello.received)
+            and self.deliveries.may_resume(hello.received)
         )
 
     def resume(self, hello: ClientHello, connection: Connection) -> None:
@@ -333,9 +338,8 @@ class ClientSession:
         before.abort("the client has connected anew")
         self._kept_at = None
         self._cut_off()
-        self._window = hello.window
-        self._again = self._sent.after(hello.received)
-        self._answers.resume({each.request for each in self.publications})
+        self.deliveries.resume(hello.received, hello.window)
+        self._answers.resume({each.request for each in self.publications} | self.syncing)
         for frame in self._missed:
             self._answers.tell(frame)
         self._progress_at = self._loop.time()
@@ -358,9 +362,7 @@ class ClientSession:
     def end(self, reason: str) -> None:
         """The client is gone for good, and with it what was meant for it."""
         self._keep_nothing()
-        self._again.clear()
-        self.undelivered += self.queue.clear() + len(self._fresh)
-        self._fresh = []
+        self.undelivered += self.deliveries.end()
         self._intake.leave(self, reason)
         self.publications.clear()
         self.changes.clear()
@@ -369,7 +371,7 @@ class ClientSession:
 
     def _keep_nothing(self) -> None:
         self.token = ""
-        self._sent.close()
+        self.deliveries.keep_nothing()
 
     def _look_at_bounds(self) -> None:
         """Keep to the bounds of the queue; publishers wait for nobody who is not here."""
@@ -384,11 +386,7 @@ class ClientSession:
             self._drop()
 
     def _drop(self) -> None:
-        dropped = self.queue.drop_oldest()
-        self.dropped += dropped
-        self._dropped_unsaid += dropped
-        if self._queue_log is not None:
-            self._queue_log.dropped(dropped)
+        self.deliveries.drop()
         self._warn("slow clients", f"too slow: dropped {self.dropped} deliveries so far")
 
     def _warn(self, kind: str, fact: str) -> None:

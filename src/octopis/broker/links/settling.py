@@ -6,7 +6,7 @@ together, so that a broker whose neighbours all confirm says so once.
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol, cast
 
 from octopis.broker.effects import Effects
@@ -62,6 +62,8 @@ class Inquiries:
         self._soon: asyncio.TimerHandle | None = None
         self._later: asyncio.TimerHandle | None = None
         effects.on_mark = self.marked
+        self.when_kept: Callable[[Callable[[], None]], None] = lambda action: action()
+        """Does something when all that is known here would outlive this broker."""
 
     # Own clients
 
@@ -97,9 +99,13 @@ class Inquiries:
         self._send_soon()
 
     def marked(self, marked: Marked) -> None:
-        """Take in that a mark has come."""
-        self._settling.marked(marked)
-        self._send_soon()
+        """Take in that a mark has come: what stands before it is known when it is on disk, too."""
+
+        def known() -> None:
+            self._settling.marked(marked)
+            self._send_soon()
+
+        self.when_kept(known)
 
     def stop(self) -> None:
         """Ask and answer no more."""

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from octopis.benchmarks import calibration, hostile, matching, routing
+from octopis.benchmarks import calibration, hostile, matching, routing, store
 from octopis.cli import options, output
-from octopis.cli.bench import channels, live
+from octopis.cli.bench import channels, durable, live
 from octopis.cli.topology import load
 from octopis.errors import InvalidConfiguration
 from octopis.report import machine
@@ -18,7 +18,7 @@ from octopis.signals import stops_as_interrupts
 
 app = typer.Typer(
     help="Measure OctopiS here: matching, routing, simulator, faults, broker, attack, kills, "
-    "channels, pipeline.",
+    "channels, store, pipeline.",
     no_args_is_help=True,
 )
 SeedOption = live.SeedOption
@@ -96,6 +96,36 @@ app.command(name="broker")(live.bench_broker)
 app.command(name="attack")(live.bench_attack)
 app.command(name="kills")(live.bench_kills)
 app.command(name="channels")(channels.bench_channels)
+app.command(name="durable")(durable.bench_durable)
+app.command(name="durable-kills")(durable.bench_durable_kills)
+
+
+@app.command(name="store")
+def bench_store(
+    records: Annotated[
+        int, typer.Option(min=1_000, help="How many are recovered and read.")
+    ] = 1_000_000,
+    folder: Annotated[
+        Path | None, typer.Option(help="On the disk to measure; else where temporary files are.")
+    ] = None,
+    as_json: output.JsonFlag = False,
+) -> None:
+    """Measure the store of a broker: records of 300 bytes, on a disk that is really synced."""
+    figures = []
+    with stops_as_interrupts():
+        for figure in store.run(records, folder):
+            sys.stderr.write(f"measured {figure.what}\n")
+            figures.append(figure)
+    if as_json:
+        rows = [asdict(figure) for figure in figures]
+        output.print_json({"machine": machine.describe(), "figures": rows})
+        return
+    output.print_table(
+        "Store (records of 300 bytes)",
+        ("what", "figure", "unit", "target"),
+        [(each.what, each.value, each.unit, each.target) for each in figures],
+        caption=machine.describe(),
+    )
 
 
 @app.command(name="simulator")
@@ -212,7 +242,7 @@ def bench_pipeline(
     conf: options.Conf = None,
     as_json: output.JsonFlag = False,
 ) -> None:
-    """Measure the data pipeline on Spark: ingest, ground truth, metrics, sweep, on 2 cores."""
+    """Measure the data pipeline on Spark: ingest, ground truth, metrics, streaming, sweep."""
     from octopis.benchmarks import pipeline  # noqa: PLC0415 - loads Spark
     from octopis.pipeline.spark.settings import parse_conf  # noqa: PLC0415
 

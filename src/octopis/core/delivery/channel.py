@@ -16,8 +16,11 @@ class Channel:
         "acked",
         "backoff",
         "base",
+        "behind",
         "bit",
         "bytes",
+        "flying",
+        "fresh",
         "given_up",
         "given_up_told",
         "heard_ns",
@@ -60,6 +63,7 @@ class Channel:
         self.lost_until = self.refused_until = 0
         self.resent: dict[int, int] = {}
         self.backoff = 0
+        self.behind, self.flying, self.fresh = False, 0, 0
         self.round_trip_ns = self.variation_ns = 0
 
     @property

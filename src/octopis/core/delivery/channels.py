@@ -16,6 +16,7 @@ from octopis.core.delivery.receiver import Missed, Receiver, origin_of
 from octopis.core.delivery.sender import Sender
 from octopis.core.model import BrokerId
 from octopis.core.routing.messages import NotificationMessage
+from octopis.core.routing.target_routing import Accepted
 from octopis.core.topology import SCOT
 
 LOOK_NS = 10_000_000
@@ -32,16 +33,39 @@ class Channels:
         self._places = {each: place for place, each in enumerate(scot.brokers)}
         self.place = place = self._places[broker]
         self._lives: dict[int, int] = {}
-        origin, brokers = origin_of(place, life), len(scot.brokers)
-        self.sender = Sender(place, brokers, life, options, origin)
+        brokers = len(scot.brokers)
+        self._others = (1 << brokers) - 1 & ~(1 << place)
+        self.sender = self._make_sender(brokers, life, options)
         self.sender.life_of = lambda place: self._lives.get(place, 0)
-        self.receiver = Receiver(place, life, options.window, options.give_up_ns)
+        self.receiver = self._make_receiver(life, options)
         self._released: list[NotificationMessage] = []
         self._looked_ns = 0
         # After so long without a look, nobody else is to blame for what was not heard meanwhile.
         self._still_ns = max(options.give_up_ns // 4, 10 * LOOK_NS)
 
+    def _make_sender(self, brokers: int, life: int, options: DeliveryOptions) -> Sender:
+        return Sender(self.place, brokers, life, options, origin_of(self.place, life))
+
+    def _make_receiver(self, life: int, options: DeliveryOptions) -> Receiver:
+        return Receiver(self.place, life, options.window, options.give_up_ns)
+
     # What the routing core asks (routing.target_routing.HostChannels)
+
+    def accept(
+        self, batch: Sequence[NotificationMessage], matches: list[list[str]], now_ns: int
+    ) -> Accepted:
+        """Number what a local publisher sends to others."""
+        others = self._others
+        onward = [message for message in batch if message.targets & others]
+        return Accepted(batch, matches, self.number(onward, now_ns))
+
+    def keep(
+        self,
+        arrived: Sequence[NotificationMessage],  # noqa: ARG002 - only what has a disk keeps it
+        matches: list[list[str]],
+    ) -> list[list[str]]:
+        """Keep nothing: it is all delivered now."""
+        return matches
 
     def number(
         self, batch: Sequence[NotificationMessage], now_ns: int

@@ -46,7 +46,8 @@ class Open(msgspec.Struct, frozen=True, array_like=True, tag=2, forbid_unknown_f
 
     It is meant for that host's `life`: one that was restarted since has lost what it had.
     `given_up` is how much was never sent or is sent no more, all in all. `token` is what that host
-    has said last.
+    has said last. What is numbered up to `fresh` an earlier life may have delivered: now it is for
+    durable subscriptions alone.
     """
 
     to: Place
@@ -57,6 +58,7 @@ class Open(msgspec.Struct, frozen=True, array_like=True, tag=2, forbid_unknown_f
     given_up: Number = 0
     token: Number = 0
     tried: Annotated[int, Meta(ge=0)] = 0
+    fresh: Number = 0
 
 
 Post = Ack | Open

@@ -49,10 +49,13 @@ class Missed(msgspec.Struct, frozen=True):
 class Stream:
     """What one life of a host has sent: handed on up to `last`, and `held` back beyond a hole."""
 
-    __slots__ = ("asked_ns", "given_up", "heard_ns", "held", "hole_ns", "last")
+    __slots__ = ("acked", "asked_ns", "fresh", "given_up", "heard_ns", "held", "hole_ns", "last")
 
-    def __init__(self, base: int, now_ns: int) -> None:
-        self.last = base
+    def __init__(self, base: int, now_ns: int, fresh: int = 0) -> None:
+        self.last = self.acked = base
+        self.fresh = fresh
+        """Up to there an earlier life of this host may have handed it on."""
+
         self.heard_ns = now_ns
         self.held: dict[int, NotificationMessage] = {}
         """By the number before them."""
@@ -183,7 +186,8 @@ class Receiver:
             return []
         stream = self._streams.get(origin)
         if stream is None:
-            if post.by in self._newest and self._tokens.get(post.by) != (origin, post.token):
+            is_known = self._newest.get(post.by, origin) == origin
+            if not is_known and self._tokens.get(post.by) != (origin, post.token):
                 self._ask_back(origin, post.by)
                 return []
             found = self._begin(origin, post, now_ns)
@@ -213,16 +217,21 @@ class Receiver:
         """Begin a stream, and end that of another life; return what has waited there."""
         found: list[NotificationMessage] = []
         older = self._newest.get(post.by)
-        if older is not None:
+        if older is not None and older != origin:
             self._dead.append(older)
             self._unopened.pop(older, None)
             self._due.pop(older, None)
-            found = self._streams.pop(older).hand_on_up_to(_ALL)
+            if older in self._streams:
+                found = self._streams.pop(older).hand_on_up_to(_ALL)
             self._missed.append(Missed(post.by, None))
         self._tokens.pop(post.by, None)
         self._newest[post.by] = origin
-        self._streams[origin] = Stream(post.base, now_ns)
+        self._streams[origin] = self._stream(origin, post, now_ns)
         return found
+
+    def _stream(self, origin: int, post: Open, now_ns: int) -> Stream:  # noqa: ARG002 - see lasting
+        """Return a stream that begins."""
+        return Stream(post.base, now_ns)
 
     # What goes
 
@@ -232,13 +241,17 @@ class Receiver:
         for origin, stream in self._streams.items():
             if not stream.held:
                 continue
-            if now_ns - stream.heard_ns >= 2 * self._give_up_ns:  # later than the other end
+            if self._is_given_up(stream, now_ns):
                 found += stream.hand_on_up_to(max(stream.held))
                 self._missed.append(Missed(origin >> LIFE_BITS, None))
                 self._due[origin] = None
             elif now_ns - stream.asked_ns >= _ASK_AGAIN_NS:
                 self._due[origin] = None
         return found
+
+    def _is_given_up(self, stream: Stream, now_ns: int) -> bool:
+        """Tell whether a hole will not be filled: later than the other end gives this one up."""
+        return now_ns - stream.heard_ns >= 2 * self._give_up_ns
 
     def stood_still(self, now_ns: int) -> None:
         """Know that this broker has not looked for long: others were not silent, but unheard."""
@@ -261,9 +274,13 @@ class Receiver:
             if stream.held and now_ns - stream.hole_ns >= OVERTAKING_NS:
                 wanted, stream.asked_ns = stream.wanted(), now_ns
             found.append(
-                Ack(to, self._place, self._life, life, stream.last, stream.given_up, wanted)
+                Ack(to, self._place, self._life, life, self._has(stream), stream.given_up, wanted)
             )
         return found
+
+    def _has(self, stream: Stream) -> int:
+        """Return up to where a stream is acknowledged."""
+        return stream.last
 
     def take_missed(self) -> list[Missed]:
         """Return of whom clients miss notifications."""

@@ -10,7 +10,7 @@ the measured round trip makes likely; always to those alone that lack it. A numb
 to the same target before that time is over: on a way around things take longer, and are not lost.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -35,12 +35,16 @@ _OPEN_AGAIN_NS = 200 * _MS
 
 
 class Kept(msgspec.Struct, gc=False):
-    """A notification that some of its targets have not acknowledged: `left` of them."""
+    """A notification that some of its targets have not acknowledged: `left` of them.
 
-    message: NotificationMessage
+    The message is None where it is kept on disk, at `position` there.
+    """
+
+    message: NotificationMessage | None
     size: int
     sent_ns: int
     left: int
+    position: int = 0
 
 
 class Sender:
@@ -109,12 +113,13 @@ class Sender:
                 targets = self._without_gone(targets)
             if targets:
                 touched |= targets
-                found.append(self._keep(message.notification, targets, now_ns))
+                found.append(self.keep(message.notification, targets, now_ns))
         if touched:
             self._look_at_windows(self._set(touched))
         return found
 
-    def _keep(self, notification: Notification, targets: int, now_ns: int) -> NotificationMessage:
+    def keep(self, notification: Notification, targets: int, now_ns: int) -> NotificationMessage:
+        """Number a notification, and keep it until all targets have it."""
         # Before it is numbered: a channel that begins with it has its base below it.
         channels = self._sets.get(targets) or self._set(targets)
         self._number = number = self._number + 1
@@ -227,7 +232,11 @@ class Sender:
         kept.left -= 1
         if not kept.left:
             del self._kept[number]
-            self.bytes -= kept.size
+            self._forget(kept)
+
+    def _forget(self, kept: Kept) -> None:
+        """Keep a notification no more: all have it."""
+        self.bytes -= kept.size
 
     def _resend(
         self,
@@ -245,7 +254,7 @@ class Sender:
         patience_ns = channel.patience_ns
         first_ns = min(first_ns, patience_ns)
         count = 0
-        for number in channel.pending:
+        for number in self._sent_to(channel):
             if number > upto or count >= BURST:
                 return
             if number <= after:
@@ -256,6 +265,10 @@ class Sender:
                 channel.resent[number] = now_ns
                 self._again[number] = self._again.get(number, 0) | channel.bit
                 count += 1
+
+    def _sent_to(self, channel: Channel) -> Iterable[int]:
+        """Return what was sent to a target and is not acknowledged, from the oldest on."""
+        return channel.pending
 
     # Time
 
@@ -345,6 +358,7 @@ class Sender:
                 channel.base,
                 channel.given_up,
                 token,
+                fresh=channel.fresh,
             )
         )
 
@@ -364,6 +378,10 @@ class Sender:
             targets = again[number]
             if kept is None or not targets:
                 continue
-            found.append(copy_for(kept.message, targets, 0))
+            found.append(copy_for(self._message(number, kept), targets, 0))
         self.resent += len(found)
         return found
+
+    def _message(self, number: int, kept: Kept) -> NotificationMessage:  # noqa: ARG002 - see lasting
+        assert kept.message is not None, "what is not on disk is in memory"
+        return kept.message

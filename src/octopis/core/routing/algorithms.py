@@ -14,9 +14,10 @@ from octopis.core.routing.dnr import DynamicRouting
 from octopis.core.routing.link_status import LinkStatusTable
 from octopis.core.routing.messages import Message, NotificationMessage, Subscription
 from octopis.core.routing.outbox import LocalClients, Outbox
+from octopis.core.routing.repair import Repair
 from octopis.core.routing.sbp import TwoStepBroadcast
 from octopis.core.routing.snr import StaticRouting
-from octopis.core.routing.spreading import Repair, Spreading
+from octopis.core.routing.spreading import Spreading
 from octopis.core.routing.table import Entry, IndexFactory, RoutingTable
 from octopis.core.routing.target_routing import HostChannels, TargetRouting
 from octopis.core.routing.tnr import Crossroads
@@ -123,6 +124,13 @@ class NoRepair:
 RouteInParts = Callable[[Sequence[NotificationMessage], BrokerId | None, int], Iterator[None]]
 
 
+class Lasting(NamedTuple):
+    """How publications are taken in two steps, and how a broker begins with what it remembers."""
+
+    routing: TargetRouting
+    spreading: Spreading
+
+
 class Strategy(NamedTuple):
     """What an algorithm is made of, for one broker."""
 
@@ -134,6 +142,8 @@ class Strategy(NamedTuple):
     repair: FaultRepair
     in_parts: RouteInParts | None = None
     """Routes a batch of any length, in parts; None where a batch is not matched at once."""
+    lasting: Lasting | None = None
+    """What a broker that keeps things on disk needs; target routing has it."""
 
 
 def strategy(  # noqa: PLR0913, PLR0917 - one call, in broker.py
@@ -164,7 +174,8 @@ def strategy(  # noqa: PLR0913, PLR0917 - one call, in broker.py
             spreading.on_life = channels.host_lives
         repair = Repair(here, routing, spreading)
         parts = routing.route_in_parts
-        return Strategy(table, spreading, routing, routing.batch_max, repair, parts)
+        lasting = Lasting(routing, spreading)
+        return Strategy(table, spreading, routing, routing.batch_max, repair, parts, lasting)
     table = RoutingTable(_last_hop, index)
     broadcast = TwoStepBroadcast(broker, links, table, outbox, clients.lose, unheard)
     if algorithm is Algorithm.SNR:

@@ -14,13 +14,14 @@ What the driver owes a broker:
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from octopis.core.filters import Filter
 from octopis.core.matching import BitsetIndex
 from octopis.core.model import BrokerId, Notification
 from octopis.core.routing.algorithms import Algorithm, strategy
+from octopis.core.routing.hosts import Host
 from octopis.core.routing.link_status import (
     CONGESTION_THRESHOLD,
     WINDOW_MS,
@@ -38,9 +39,12 @@ from octopis.core.routing.messages import (
 )
 from octopis.core.routing.outbox import Counters, LocalClients, Outbox
 from octopis.core.routing.table import Entry, IndexFactory, RoutingTable
-from octopis.core.routing.target_routing import HostChannels
+from octopis.core.routing.target_routing import Accepted, HostChannels
 from octopis.core.topology import SCOT, LinkKind
 from octopis.errors import InvalidSubscription
+
+DURABLE = ""
+"""The client that holds durable subscriptions: the broker itself. Others have a name."""
 
 EPOCH_JUMP_MAX = 1_000_000
 """A move's number is at most so much above the last: else an id could be locked for ever."""
@@ -91,7 +95,7 @@ class Broker:
         self._table, self._subscriptions, self._notifications, self.batch_max, self._repair = made[
             :5
         ]
-        self._in_parts = made.in_parts
+        self._in_parts, self._lasting = made.in_parts, made.lasting
         self.changes = 0
         """How often own clients have changed their subscriptions."""
 
@@ -149,6 +153,7 @@ class Broker:
         now_ns: int = 0,
         *,
         owner: str = "",
+        durable: bool = False,
     ) -> list[Effect]:
         """Subscribe a client; asking again for the same under one id changes nothing.
 
@@ -183,7 +188,7 @@ class Broker:
             if holder is None:
                 self._clients.hold(client, subscription)
             self.changes += 1
-            asked = Subscription(subscription, filter_, epoch, owner)
+            asked = Subscription(subscription, filter_, epoch, owner, durable)
             self._subscriptions.subscribe(asked, now_ns)
         return self._outbox.take()
 
@@ -213,6 +218,42 @@ class Broker:
         """
         batch = [NotificationMessage(notification) for notification in notifications]
         return self._route_in_parts(batch, None, now_ns)
+
+    # In two steps, where what is accepted is on disk before it goes anywhere (target routing)
+
+    def accept(self, notifications: Sequence[Notification], now_ns: int = 0) -> Accepted:
+        """Match and number what local clients publish; `release` then lets it go."""
+        assert self._lasting is not None, "only target routing takes publications in two steps"
+        batch = [NotificationMessage(notification) for notification in notifications]
+        return self._lasting.routing.accept(batch, now_ns)
+
+    def release(self, accepted: Accepted, now_ns: int = 0) -> Iterator[list[Effect]]:
+        """Deliver and route what was accepted, in parts, as `publishes_in_parts` does."""
+        assert self._lasting is not None, "only target routing takes publications in two steps"
+        still = accepted._replace(matches=self._clients.held(accepted.matches))
+        for _ in self._lasting.routing.release(still, now_ns):
+            yield self._outbox.take()
+
+    def restore(
+        self,
+        own: Sequence[Subscription],
+        others: Mapping[BrokerId, tuple[int, Sequence[Subscription]]],
+        now_ns: int = 0,
+    ) -> None:
+        """Begin with durable subscriptions that are remembered, before any link is up.
+
+        Of each other host: the generation of what is known, and what that is.
+        """
+        assert self._lasting is not None, "only under target routing subscriptions are durable"
+        for each in own:
+            self._clients.hold(DURABLE, each.id)
+        self._lasting.spreading.restore(own, others, now_ns)
+        self._outbox.take()  # nobody traces what is remembered
+
+    def watch_durables(self, told: Callable[[Host], None]) -> None:
+        """Have `told` hear of hosts whose durable subscriptions have changed."""
+        assert self._lasting is not None, "only under target routing subscriptions are durable"
+        self._lasting.spreading.watch_durables(told)
 
     @property
     def at_once_max(self) -> int:

@@ -25,6 +25,8 @@ class Host:
     generation: int = 0
     sequence: int = 0
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
+    durables: dict[str, Subscription] = field(default_factory=dict)
+    """Those of them that are durable."""
 
     @property
     def heard(self) -> Version:
@@ -52,6 +54,9 @@ class Hosts:
         self._outbox = outbox
         self._way_to = way_to
         self._moved_away = moved_away
+        self.on_durable: Callable[[Host], None] = lambda _: None
+        """Is told of hosts whose durable subscriptions have changed."""
+
         self._hosts: dict[BrokerId, Host] = {broker: self.own}
         self._holders: dict[str, dict[BrokerId, Host]] = {}
 
@@ -71,12 +76,17 @@ class Hosts:
     def add(self, host: Host, subscription: Subscription, now_ns: int) -> None:
         """Take in that a host has a subscription."""
         host.subscriptions[subscription.id] = subscription
+        if subscription.durable:
+            host.durables[subscription.id] = subscription
+            self.on_durable(host)
         self._holders.setdefault(subscription.id, {})[host.name] = host
         self._choose(subscription.id, now_ns)
 
     def remove(self, host: Host, identity: str, now_ns: int) -> None:
         """Take in that a host has a subscription no more."""
         if host.subscriptions.pop(identity, None) is not None:
+            if host.durables.pop(identity, None) is not None:
+                self.on_durable(host)
             del self._holders[identity][host.name]
             self._choose(identity, now_ns)
 

@@ -64,13 +64,15 @@ class Subscription(msgspec.Struct, frozen=True):
 
     `epoch` rises when the subscriber moves to another broker, so that old news about where it
     was never replaces newer news. `owner` is what only its client can prove to be: nobody else
-    moves it.
+    moves it. What matches a `durable` one is kept by its host while the client is away, and for its
+    host while that is dead.
     """
 
     id: str
     filter: Filter
     epoch: int = 0
     owner: str = ""
+    durable: bool = False
 
 
 class Subscribe(msgspec.Struct, frozen=True):

@@ -142,6 +142,11 @@ class LocalClients:
         self._owners[subscription] = client
         self._subscriptions.setdefault(client, {})[subscription] = None
 
+    def held(self, matches: list[list[str]]) -> list[list[str]]:
+        """Return of these subscriptions those that are held still."""
+        owners = self._owners
+        return [[each for each in found if each in owners] if found else found for found in matches]
+
     def release(self, subscription: str) -> str:
         """Forget a subscription, and return whose it was."""
         client = self._owners.pop(subscription)

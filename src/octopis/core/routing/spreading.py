@@ -14,7 +14,7 @@ write the same version. Whoever hears of itself what it has not written begins a
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from octopis.core.model import BrokerId
 from octopis.core.routing.hosts import Host, Hosts, Version
@@ -24,13 +24,11 @@ from octopis.core.routing.messages import (
     HostChange,
     HostTable,
     Message,
-    NotificationMessage,
     Reason,
     Subscription,
 )
 from octopis.core.routing.outbox import Outbox
 from octopis.core.routing.table import RoutingTable
-from octopis.core.routing.target_routing import TargetRouting
 from octopis.core.routing.tnr import Crossroads, plan
 
 LIFE_BITS = 32
@@ -95,6 +93,34 @@ class Spreading:
         if self._heard_complete and not missing:
             self._awaited.clear()  # it has caught up, and need not be asked again
         return missing if self._heard_complete else missing | self._silent
+
+    # What a broker remembers of its earlier lives
+
+    def restore(
+        self,
+        own: Sequence[Subscription],
+        others: Mapping[BrokerId, tuple[int, Sequence[Subscription]]],
+        now_ns: int,
+    ) -> None:
+        """Begin with own durable subscriptions, and with those that were known of other hosts.
+
+        No link is up yet, and nobody is told of changes one by one: then there were a moment in
+        which others know only a part. Of other hosts the generation is known, and that there is
+        more: so a neighbour that knows of them tells all.
+        """
+        if own:
+            self._own.generation, self._own.sequence = next_generation(0, self._life), 1
+        for subscription in own:
+            self._hosts.add(self._own, subscription, now_ns)
+        for name, (generation, subscriptions) in others.items():
+            host = self._hosts[name]
+            host.generation = generation  # which life that was, channels remember themselves
+            for subscription in subscriptions:
+                self._hosts.add(host, subscription, now_ns)
+
+    def watch_durables(self, told: Callable[[Host], None]) -> None:
+        """Have `told` hear of hosts whose durable subscriptions have changed."""
+        self._hosts.on_durable = told
 
     # Changes of local clients
 
@@ -352,31 +378,3 @@ def _copy(change: HostChange, targets: int, tried: int) -> HostChange:
         targets,
         tried,
     )
-
-
-class Repair:
-    """What target routing does about faults: routes anew what a broken link has not taken."""
-
-    def __init__(self, here: Crossroads, routing: TargetRouting, spreading: Spreading) -> None:
-        self._here = here
-        self._routing = routing
-        self.compare = spreading.compare
-        self.heard_of = spreading.heard_of
-        self._pass_on = spreading.pass_on
-        self.deliver = routing.deliver
-
-    @property
-    def reaches_all(self) -> bool:
-        """Whether nothing is without a way here: with an iCOL that is up, it can go around."""
-        ways, icols = self._here.links, self._here.icols.values()
-        return any(icol.is_up for icol in icols) or all(way.is_up for way in ways)
-
-    def reroute(self, messages: Sequence[Message], now_ns: int) -> int:
-        """Route messages anew that were on the queue of a link that broke; say how many."""
-        notifications = [each for each in messages if isinstance(each, NotificationMessage)]
-        if notifications:
-            self._routing.pass_on(notifications, now_ns)
-        for message in messages:
-            if isinstance(message, HostChange):
-                self._pass_on(message, now_ns)
-        return len(notifications)

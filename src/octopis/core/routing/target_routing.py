@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from math import inf
 from operator import attrgetter
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from octopis.core.model import BrokerId
 from octopis.core.model.notification import UNREADABLE
@@ -28,13 +28,33 @@ _Copies = dict[LinkStatus, list[NotificationMessage]]
 """What goes over each link."""
 
 
+class Accepted(NamedTuple):
+    """What local publishers have published: matched and numbered, and not on its way yet.
+
+    `matches` are the subscriptions of local clients for each of the `batch`; `onward` is what goes
+    to other brokers.
+    """
+
+    batch: Sequence[NotificationMessage]
+    matches: list[list[str]]
+    onward: Sequence[NotificationMessage]
+
+
 class HostChannels(Protocol):
     """What sees to it that notifications come once and in order (octopis.core.delivery)."""
 
-    def number(
-        self, batch: Sequence[NotificationMessage], now_ns: int
-    ) -> Sequence[NotificationMessage]:
-        """Return what a local publisher sends with its numbers."""
+    def accept(
+        self, batch: Sequence[NotificationMessage], matches: list[list[str]], now_ns: int
+    ) -> Accepted:
+        """Number what a local publisher sends, and keep what must outlive this broker.
+
+        Each notification comes with its targets, this broker perhaps among them.
+        """
+
+    def keep(
+        self, arrived: Sequence[NotificationMessage], matches: list[list[str]]
+    ) -> list[list[str]]:
+        """Keep what must outlive this broker; return the subscriptions to deliver to now."""
 
     def in_order(
         self, arrived: Sequence[NotificationMessage], now_ns: int
@@ -80,7 +100,13 @@ class TargetRouting:
         self, batch: Sequence[NotificationMessage], sender: BrokerId | None, now_ns: int
     ) -> None:
         """Route notifications of a local publisher (`sender` None) or from a neighbour."""
-        self.pass_on(self._deliver(batch, sender, now_ns), now_ns)
+        if sender is None:
+            accepted = self.accept(batch, now_ns)
+            self._clients.deliver(accepted.batch, accepted.matches)
+            self.pass_on(accepted.onward, now_ns)
+        else:
+            self._deliver(batch, now_ns)
+            self.pass_on(batch, now_ns)
 
     def route_in_parts(
         self, batch: Sequence[NotificationMessage], sender: BrokerId | None, now_ns: int
@@ -89,7 +115,38 @@ class TargetRouting:
 
         Where all are empty, links have taken what there was at once: they get more together.
         """
-        batch = self._deliver(batch, sender, now_ns)
+        if sender is None:
+            yield from self.release(self.accept(batch, now_ns), now_ns)
+        else:
+            self._deliver(batch, now_ns)
+            yield from self._pass_on_in_parts(batch, now_ns)
+
+    def accept(self, batch: Sequence[NotificationMessage], now_ns: int) -> Accepted:
+        """Match and number what local publishers send; nothing goes anywhere yet."""
+        attributes = [message.notification.attributes for message in batch]
+        targets, matches = self._table.reached_and_local(attributes)
+        if self._channels is None:
+            others = self._here.others
+            onward = [
+                NotificationMessage(message.notification, NO_CLUSTERS, hosts)
+                for message, hosts in zip(batch, targets, strict=True)
+                if hosts & others
+            ]
+            return Accepted(batch, matches, onward)
+        targeted = [
+            NotificationMessage(message.notification, NO_CLUSTERS, hosts)
+            for message, hosts in zip(batch, targets, strict=True)
+        ]
+        return self._channels.accept(targeted, matches, now_ns)
+
+    def release(self, accepted: Accepted, now_ns: int) -> Iterator[None]:
+        """Deliver to local clients what was accepted, and pass it on, a part at a time."""
+        self._clients.deliver(accepted.batch, accepted.matches)
+        yield from self._pass_on_in_parts(accepted.onward, now_ns)
+
+    def _pass_on_in_parts(
+        self, batch: Sequence[NotificationMessage], now_ns: int
+    ) -> Iterator[None]:
         start = 0
         while start < len(batch):
             is_quick = not any(link.queue_length for link in self._here.links)
@@ -100,37 +157,31 @@ class TargetRouting:
         if not batch:  # nothing goes on, but local clients may have got something
             yield
 
-    def _deliver(
-        self, batch: Sequence[NotificationMessage], sender: BrokerId | None, now_ns: int
-    ) -> Sequence[NotificationMessage]:
-        """Deliver to local clients, and return with its targets what goes on, or may."""
-        if sender is None:
-            attributes = [message.notification.attributes for message in batch]
-            targets, matches = self._table.reached_and_local(attributes)
-            self._clients.deliver(batch, matches)
-            batch = [
-                NotificationMessage(message.notification, NO_CLUSTERS, hosts)
-                for message, hosts in zip(batch, targets, strict=True)
-                if hosts & self._here.others
-            ]
-            return batch if self._channels is None else self._channels.number(batch, now_ns)
+    def _deliver(self, batch: Sequence[NotificationMessage], now_ns: int) -> None:
+        """Deliver to local clients what has come for them."""
         arrived: Sequence[NotificationMessage] = [
             message for message in batch if message.targets & self._here.own_bit
         ]
         if arrived and self._channels is not None:
             arrived = self._channels.in_order(arrived, now_ns)
         self.deliver(arrived)
-        return batch
 
     def deliver(self, arrived: Sequence[NotificationMessage]) -> None:
         """Deliver to local clients what has arrived for them."""
-        if self._channels is not None:
-            arrived = [
-                message for message in arrived if message.notification.attributes is not UNREADABLE
-            ]
-        if arrived:
-            attributes = [message.notification.attributes for message in arrived]
+        if not arrived:
+            return
+        attributes = [message.notification.attributes for message in arrived]
+        if self._channels is None:
             self._clients.deliver(arrived, self._table.local_matches(attributes))
+            return
+        is_unreadable = [each is UNREADABLE for each in attributes]
+        matches = self._table.local_matches(attributes)
+        if any(is_unreadable):
+            matches = [
+                [] if unreadable else found
+                for unreadable, found in zip(is_unreadable, matches, strict=True)
+            ]
+        self._clients.deliver(arrived, self._channels.keep(arrived, matches))
 
     def pass_on(
         self, batch: Sequence[NotificationMessage], now_ns: int, *, is_quick: bool = False

@@ -4,6 +4,7 @@ Deliveries name the matching subscriptions by small numbers that the client chos
 subscribed, so that a notification crosses once however many subscriptions of the client match.
 """
 
+from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
@@ -19,7 +20,16 @@ from octopis.core.wire.control import (
     StatusRequest,
     decode_control,
 )
+from octopis.core.wire.durable import (
+    DurableAnswer,
+    DurableBatch,
+    DurableRequest,
+    decode_batch,
+    decode_durable_answer,
+    decode_durable_request,
+)
 from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, encode_frame
+from octopis.core.wire.moving import MoveAnswer, decode_move_answer
 from octopis.core.wire.published import PublishedBody
 from octopis.errors import ProtocolError
 
@@ -117,13 +127,16 @@ ClientControl = Ping | Pong | Goodbye | StatusRequest
 Change = SubscribeRequest | UnsubscribeRequest | SettledRequest
 """What a broker does in the order of a client's wishes."""
 
-FromClient = Change | PublishRequest | Consumed | ClientControl
+FromClient = Change | PublishRequest | Consumed | DurableRequest | ClientControl
 ToClient = (
     list[AnswerItem]
     | list[Delivery]
     | GapNotice
     | MissedNotice
     | LostNotice
+    | DurableAnswer
+    | DurableBatch
+    | MoveAnswer
     | Ping
     | Pong
     | Goodbye
@@ -185,6 +198,25 @@ def encode_lost(number: int, reason: str) -> bytes:
     return encode_frame(FrameKind.LOST, encode(LostNotice(number, reason)))
 
 
+_FROM_CLIENT: dict[int, Callable[[bytes | memoryview], FromClient]] = {
+    FrameKind.CONSUMED: _consumed.decode,
+    FrameKind.SUBSCRIBE: _subscribe.decode,
+    FrameKind.UNSUBSCRIBE: _unsubscribe.decode,
+    FrameKind.SETTLED: _settled.decode,
+    FrameKind.DURABLE: decode_durable_request,
+}
+_TO_CLIENT: dict[int, Callable[[bytes | memoryview], ToClient]] = {
+    FrameKind.DELIVER: _deliveries.decode,
+    FrameKind.ANSWERS: _answers.decode,
+    FrameKind.GAP: _gap.decode,
+    FrameKind.MISSED: _missed.decode,
+    FrameKind.LOST: _lost.decode,
+    FrameKind.DURABLES: decode_durable_answer,
+    FrameKind.BATCH: decode_batch,
+    FrameKind.MOVING: decode_move_answer,
+}
+
+
 def decode_from_client(frame: Frame) -> FromClient:
     """Return what a client asks for, or raise ProtocolError."""
     kind, body = frame
@@ -192,14 +224,8 @@ def decode_from_client(frame: Frame) -> FromClient:
         if len(body) < _REQUEST_BYTES:
             raise ProtocolError("a publish request is cut short")
         return PublishRequest(int.from_bytes(body[:_REQUEST_BYTES], "big"), body[_REQUEST_BYTES:])
-    if kind == FrameKind.CONSUMED:
-        return _consumed.decode(body)
-    if kind == FrameKind.SUBSCRIBE:
-        return _subscribe.decode(body)
-    if kind == FrameKind.UNSUBSCRIBE:
-        return _unsubscribe.decode(body)
-    if kind == FrameKind.SETTLED:
-        return _settled.decode(body)
+    if kind in _FROM_CLIENT:
+        return _FROM_CLIENT[kind](body)
     control = decode_control(frame)
     if not isinstance(control, ClientControl):
         raise ProtocolError(f"a client does not send frames of kind {kind}")
@@ -209,16 +235,8 @@ def decode_from_client(frame: Frame) -> FromClient:
 def decode_to_client(frame: Frame) -> ToClient:
     """Return what a broker says to its client, or raise ProtocolError."""
     kind, body = frame
-    if kind == FrameKind.DELIVER:
-        return _deliveries.decode(body)
-    if kind == FrameKind.ANSWERS:
-        return _answers.decode(body)
-    if kind == FrameKind.GAP:
-        return _gap.decode(body)
-    if kind == FrameKind.MISSED:
-        return _missed.decode(body)
-    if kind == FrameKind.LOST:
-        return _lost.decode(body)
+    if kind in _TO_CLIENT:
+        return _TO_CLIENT[kind](body)
     control = decode_control(frame)
     if not isinstance(control, Ping | Pong | Goodbye | Status):
         raise ProtocolError(f"a broker does not send frames of kind {kind} to a client")

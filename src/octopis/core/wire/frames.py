@@ -63,6 +63,11 @@ class FrameKind(IntEnum):
     STATUS_REQUEST = 48
     STATUS = 49
 
+    DURABLE = 56
+    DURABLES = 57
+    BATCH = 58
+    MOVING = 59
+
 
 class Frame(NamedTuple):
     """A kind (which may be one that we do not know) and a body."""

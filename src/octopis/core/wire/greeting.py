@@ -43,7 +43,8 @@ class ClientHello(msgspec.Struct, frozen=True, tag_field="role", tag="client"):
     its subscriptions are another's. An `observer` only asks for the status, and is not in it.
 
     After a broken connection it may wish to go on with the `session` that it had, of which it has
-    `received` so many deliveries (counted as in Consumed).
+    `received` so many deliveries (counted as in Consumed). `instance` is a name that no other
+    run of the same program has: a broker with a disk knows by it what was published before.
     """
 
     client: str
@@ -53,6 +54,7 @@ class ClientHello(msgspec.Struct, frozen=True, tag_field="role", tag="client"):
     observer: bool = False
     session: str = ""
     received: int = 0
+    instance: str = ""
     magic: str = MAGIC
     version: int = VERSION
 
@@ -65,7 +67,9 @@ class Welcome(msgspec.Struct, frozen=True):
 
     `publish_window` is how many bytes of publications may be without answer, unless it is one.
     `session` names what begins here, or goes on where it is `resumed`: the broker keeps it for
-    `session_ms` after the connection breaks. It is empty where nothing is kept.
+    `session_ms` after the connection breaks. It is empty where nothing is kept. `store` names the
+    disk on which the broker keeps what it accepts: at the same one, publications without an answer
+    can be sent again, whatever happened to the broker, and are taken once.
     """
 
     broker: BrokerId
@@ -74,6 +78,7 @@ class Welcome(msgspec.Struct, frozen=True):
     session: str = ""
     resumed: bool = False
     session_ms: int = 0
+    store: str = ""
 
 
 class _Opening(msgspec.Struct):
@@ -122,6 +127,7 @@ def decode_hello(frame: Frame) -> Hello:
         and hello.backlog >= 0
         and len(hello.session) <= SESSION_MAX
         and hello.received >= 0
+        and len(hello.instance) <= SESSION_MAX
     ):
         raise ProtocolError(
             f"a client needs a printable name of 1 to {CLIENT_ID_MAX} characters and a window; "

@@ -4,6 +4,7 @@ A notification is an array of attributes, payload, publisher, sequence and inten
 reads the attributes to route it and sends the same bytes on.
 """
 
+from itertools import repeat
 from typing import Annotated
 
 from msgspec import Meta, Raw, Struct
@@ -34,13 +35,15 @@ class Published(Notification, frozen=True, gc=False):
     """A notification with its publisher, its number there, and when it was meant to be published.
 
     `sequence` rises by one with each notification of a publisher. `encoded` is the whole as it
-    came, so that nobody on the way encodes it again.
+    came, so that nobody on the way encodes it again. `source` is what the publisher's host knows
+    the publisher by, if it keeps what it accepts on disk.
     """
 
     publisher: str = ""
     sequence: int = 0
     intended_ns: int = 0
     encoded: bytes = b""
+    source: bytes = b""
 
 
 class PublishedBody(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
@@ -61,6 +64,7 @@ class _AnyBody(Struct, array_like=True, forbid_unknown_fields=True):
     intended_ns: int
 
 
+_one = BodyDecoder[PublishedBody](PublishedBody, "a notification")
 _many = BodyDecoder[list[PublishedBody]](list[PublishedBody], "a batch of notifications")
 _decode_raw = Decoder(list[Raw]).decode
 _any = BodyDecoder[list[_AnyBody]](list[_AnyBody], "a batch of notifications")
@@ -73,18 +77,22 @@ def encode_published(
     return encode((attributes, payload, publisher, sequence, intended_ns))
 
 
-def make_published(body: PublishedBody, encoded: bytes) -> Published:
+def make_published(body: PublishedBody, encoded: bytes, source: bytes = b"") -> Published:
     """Return the notification that `encoded` was decoded to."""
-    return Published(
-        body.attributes, body.payload, body.publisher, body.sequence, body.intended_ns, encoded
-    )
+    about = body.publisher, body.sequence, body.intended_ns
+    return Published(body.attributes, body.payload, *about, encoded, source)
 
 
-def decode_published(body: bytes | memoryview) -> list[Published]:
+def decode_one(encoded: bytes) -> Published:
+    """Return a notification that was published, or raise ProtocolError."""
+    return make_published(_one.decode(encoded), encoded)
+
+
+def decode_published(body: bytes | memoryview, source: bytes = b"") -> list[Published]:
     """Return the notifications of an array, or raise ProtocolError."""
     bodies = _many.decode(body)
     raws = _decode_raw(body)  # what could be decoded once can be decoded again
-    return list(map(make_published, bodies, map(bytes, raws)))
+    return list(map(make_published, bodies, map(bytes, raws), repeat(source)))
 
 
 PUBLISH_MAX = 4_096
@@ -117,7 +125,10 @@ def check_size(body: bytes | memoryview, window: int) -> None:
 
 
 def decode_checked(
-    body: bytes | memoryview, publisher: str, bytes_max: int = FRAME_MAX // 2
+    body: bytes | memoryview,
+    publisher: str,
+    bytes_max: int = FRAME_MAX // 2,
+    source: bytes = b"",
 ) -> list[Published]:
     """Return the notifications that a client publishes.
 
@@ -125,7 +136,7 @@ def decode_checked(
     names another publisher, and ProtocolError where they are no notifications at all.
     """
     try:
-        batch = decode_published(body)
+        batch = decode_published(body, source)
     except ProtocolError:
         _explain(body)
         raise

@@ -50,6 +50,7 @@ class _Subscription(msgspec.Struct, frozen=True, array_like=True):
     filter: str
     epoch: _Number
     owner: Annotated[str, Meta(max_length=64)] = ""
+    durable: bool = False
 
 
 class _Subscribe(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -232,9 +233,8 @@ def in_parts(
 
 
 def _out(subscription: Subscription) -> _Subscription:
-    return _Subscription(
-        subscription.id, str(subscription.filter), subscription.epoch, subscription.owner
-    )
+    text, owner = str(subscription.filter), subscription.owner
+    return _Subscription(subscription.id, text, subscription.epoch, owner, subscription.durable)
 
 
 def _in(subscription: _Subscription) -> Subscription:
@@ -244,7 +244,8 @@ def _in(subscription: _Subscription) -> Subscription:
         raise ProtocolError(
             f"the filter of subscription {subscription.id!r} cannot be read: {failure}"
         ) from failure
-    return Subscription(subscription.id, filter_, subscription.epoch, subscription.owner)
+    epoch, owner = subscription.epoch, subscription.owner
+    return Subscription(subscription.id, filter_, epoch, owner, subscription.durable)
 
 
 def _subscribe_out(message: Subscribe) -> _Subscribe:

@@ -24,6 +24,8 @@ class Accepted(msgspec.Struct, frozen=True):
     life: int
     targets: frozenset[BrokerId]
     at_ns: int
+    known: frozenset[str] = frozenset()
+    """The subscriptions that match it, as far as that life knew them."""
 
 
 class Delivered(msgspec.Struct, frozen=True):
@@ -55,6 +57,9 @@ class Log:
         self.told: list[Told] = []
         self.begun: set[tuple[BrokerId, int, BrokerId, int]] = set()
         """Two hosts, each with its life: the first has said that it knows of the second."""
+
+        self.answered: set[Name] = set()
+        """What publishers know to be on disk."""
 
         self.counts: Counter[str] = Counter()
         self.violations: list[str] = []

@@ -53,7 +53,7 @@ class Node:
         is_first: bool,
     ) -> None:
         self.id = broker
-        self.life = life
+        self.life = self.stream = life
         self.channels = make(broker, plan.scot, life, plan.options)
         self.core = Broker(
             broker,

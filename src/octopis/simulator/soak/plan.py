@@ -5,6 +5,7 @@ from random import Random
 
 import msgspec
 
+from octopis.core.delivery.lasting.records import Policy
 from octopis.core.delivery.options import DeliveryOptions
 from octopis.core.model import BrokerId
 from octopis.core.topology import SCOT, AcyclicFactor, ConnectivityFactor
@@ -28,6 +29,9 @@ class Kind(Enum):
     DEATH = "a host stays dead"
     """It is given up and counted, publishers wait no longer, and all others get everything."""
 
+    DISKS = "brokers have disks"
+    """Nothing that was answered is lost to durable subscriptions, whatever loses its power."""
+
 
 class FaultKind(Enum):
     """What can happen to links and brokers."""
@@ -38,6 +42,12 @@ class FaultKind(Enum):
     LOSSY = "lossy"
     STILL = "stands still"
     DEATH = "dead"
+    SLOW_DISK = "slow disk"
+    FULL_DISK = "full disk"
+
+
+EVERYWHERE = [each for each in FaultKind if "disk" not in each.value]
+"""What happens with and without disks."""
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -102,6 +112,39 @@ class PlannedSubscriber(msgspec.Struct, frozen=True):
         return not self.changes_ns
 
 
+class PlannedDurable(msgspec.Struct, frozen=True):
+    """A durable subscription: its topics, when it is made, and when its reader comes and goes."""
+
+    name: str
+    host: BrokerId
+    low: int
+    high: int
+    policy: Policy
+    begin_ns: int
+    away_ns: tuple[tuple[int, int], ...]
+    """From when until when its reader is away."""
+
+    pause_ms_max: int
+    """So long its reader waits at most before it reads again."""
+
+    @property
+    def filter(self) -> str:
+        """What it asks for."""
+        return f"topic >= {self.low} AND topic <= {self.high}"
+
+
+class PlannedDisk(msgspec.Struct, frozen=True):
+    """How the disks of a run are."""
+
+    segment_records: int
+    sync_ms_max: int
+    slow_ms_max: int
+    tidy_ms: int
+    """So often drivers tidy."""
+
+    quota_bytes: int
+
+
 class Plan(msgspec.Struct, frozen=True):
     """All that a seed says."""
 
@@ -125,10 +168,14 @@ class Plan(msgspec.Struct, frozen=True):
     end_ns: int
     """When the last fault is over."""
 
+    disk: PlannedDisk | None = None
+    durables: list[PlannedDurable] = []
+
     @property
     def hosts(self) -> list[BrokerId]:
         """Brokers with clients."""
         found = {each.host for each in self.publishers} | {each.host for each in self.subscribers}
+        found |= {each.host for each in self.durables}
         return sorted(found, key=self.scot.brokers.index)
 
 
@@ -136,12 +183,12 @@ def plan_of(seed: int) -> Plan:
     """Return what a seed means."""
     random = Random(seed)  # noqa: S311 - runs must repeat
     kind = random.choice([Kind.LIVING] * 7 + [Kind.RESTARTS] * 2 + [Kind.DEATH])
-    scot = _overlay(random)
+    scot = overlay_of(random)
     span_ns = random.randint(600, 2200) * MS
     hosts = random.sample(scot.brokers, random.randint(2, min(4, len(scot.brokers) - 1)))
-    publishers = _publishers(random, hosts, span_ns)
-    subscribers = _subscribers(random, hosts, publishers, span_ns)
-    faults = _faults(random, scot, hosts, kind, span_ns)
+    publishers = publishers_of(random, hosts, span_ns)
+    subscribers = subscribers_of(random, hosts, publishers, span_ns)
+    faults = faults_of(random, scot, hosts, kind, span_ns)
     if kind is Kind.DEATH:
         targets = [each.host for each in subscribers if each.is_stable]
         begin_ns = BEGIN_NS + random.randint(0, span_ns)
@@ -159,7 +206,7 @@ def plan_of(seed: int) -> Plan:
         congestion_threshold=random.choice((2, 4, 10)),
         silence_ns=random.choice((20, 100, 400)) * MS,
         is_prompt=random.random() < 0.5,
-        links=_links(random, scot, kind),
+        links=links_of(random, scot, kind),
         publishers=publishers,
         subscribers=subscribers,
         faults=sorted(faults, key=lambda fault: fault.begin_ns),
@@ -167,14 +214,18 @@ def plan_of(seed: int) -> Plan:
     )
 
 
-def _overlay(random: Random) -> SCOT:
+def overlay_of(random: Random) -> SCOT:
+    """Return a small overlay."""
     regions = "abcd"[: random.randint(2, 4)]
     edges = [(random.choice(regions[:place]), regions[place]) for place in range(1, len(regions))]
     clusters = random.choice((2, 2, 3))
     return SCOT(AcyclicFactor(regions, edges), ConnectivityFactor.complete(clusters))
 
 
-def _links(random: Random, scot: SCOT, kind: Kind) -> dict[tuple[BrokerId, BrokerId], PlannedLink]:
+def links_of(
+    random: Random, scot: SCOT, kind: Kind
+) -> dict[tuple[BrokerId, BrokerId], PlannedLink]:
+    """Return both directions of all links."""
     loss, doubling = random.choice((0, 0.01, 0.05, 0.2)), random.choice((0, 0.02, 0.1, 0.2))
     if kind is Kind.DEATH:  # else the living seem dead: they are given up soon in these runs
         loss = min(loss, 0.05)
@@ -192,7 +243,8 @@ def _links(random: Random, scot: SCOT, kind: Kind) -> dict[tuple[BrokerId, Broke
     }
 
 
-def _publishers(random: Random, hosts: list[BrokerId], span_ns: int) -> list[PlannedPublisher]:
+def publishers_of(random: Random, hosts: list[BrokerId], span_ns: int) -> list[PlannedPublisher]:
+    """Return publishers, at one half of the hosts."""
     found = []
     for number in range(random.randint(1, 3)):
         bursts = []
@@ -206,7 +258,7 @@ def _publishers(random: Random, hosts: list[BrokerId], span_ns: int) -> list[Pla
     return found
 
 
-def _subscribers(
+def subscribers_of(
     random: Random, hosts: list[BrokerId], publishers: list[PlannedPublisher], span_ns: int
 ) -> list[PlannedSubscriber]:
     """Return subscribers: at all hosts where nobody publishes, and at some where somebody does."""
@@ -227,15 +279,16 @@ def _subscribers(
     return found
 
 
-def _faults(
+def faults_of(
     random: Random, scot: SCOT, hosts: list[BrokerId], kind: Kind, span_ns: int
 ) -> list[Fault]:
+    """Return what happens to links, and to brokers without clients."""
     # Hosts that live are never apart for as long as it takes to be given up.
     longest_ms = 300 if kind is Kind.DEATH else 1500
     others = [broker for broker in scot.brokers if broker not in hosts]
     found = []
     for _ in range(random.randint(1, 10)):
-        what = random.choice(list(FaultKind))
+        what = random.choice(EVERYWHERE)
         begin_ns = BEGIN_NS + random.randint(0, span_ns)
         length_ns = random.randint(5, random.choice((50, longest_ms))) * MS
         broker = random.choice(scot.brokers)

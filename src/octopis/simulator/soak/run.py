@@ -5,7 +5,11 @@ import gc
 import msgspec
 
 from octopis.core.delivery.channels import Channels
+from octopis.core.delivery.lasting.channels import LastingChannels
 from octopis.simulator.soak.checks import Afterwards, OnTheWay
+from octopis.simulator.soak.disk_checks import DiskLaws
+from octopis.simulator.soak.disk_plan import disk_plan_of
+from octopis.simulator.soak.disk_world import DiskWorld
 from octopis.simulator.soak.log import Log
 from octopis.simulator.soak.node import MakeChannels
 from octopis.simulator.soak.plan import MS, plan_of
@@ -33,36 +37,43 @@ class Outcome(msgspec.Struct, frozen=True):
     story: list[tuple[int, str]] = []
 
 
-def run_seed(seed: int, make: MakeChannels = Channels, *, tells: bool = False) -> Outcome:
+def run_seed(
+    seed: int, make: MakeChannels | None = None, *, disk: bool = False, tells: bool = False
+) -> Outcome:
     """Run what a seed says, and check it; `tells`: with its story in words.
+
+    `disk`: all brokers have a disk; a seed means something else then.
 
     `make` makes the channels of a broker: in tests, such as have a fault.
     """
     is_collecting = gc.isenabled()
     gc.disable()  # a run is short, and makes much that stays until its end
     try:
-        return _run(seed, make, tells=tells)
+        return _run(seed, make, disk=disk, tells=tells)
     finally:
         if is_collecting:
             gc.enable()
 
 
-def _run(seed: int, make: MakeChannels, *, tells: bool) -> Outcome:
-    plan = plan_of(seed)
+def _run(seed: int, make: MakeChannels | None, *, disk: bool, tells: bool) -> Outcome:
+    plan = disk_plan_of(seed) if disk else plan_of(seed)
     log = Log(tells=tells)
     laws = OnTheWay(plan, log)
-    world = World(plan, log, laws, make)
+    make = make or (LastingChannels if disk else Channels)
+    world = DiskWorld(plan, log, laws, make) if disk else World(plan, log, laws, make)
     agenda = world.agenda
     laws.now = lambda: agenda.now
     last_burst_ns = max(publisher.bursts[-1][0] for publisher in plan.publishers)
     calm_ns = max(plan.end_ns, last_burst_ns)
     agenda.run_until(calm_ns)
-    while not _is_at_rest(world) and not log.violations:
+    while (unrest := world.unrest()) and not log.violations:
         if agenda.now > calm_ns + _REST_MAX_NS:
-            log.violated(agenda.now, "rest", _unrest(world))
+            log.violated(agenda.now, "rest", unrest)
             break
         agenda.run_until(agenda.now + _STEP_NS)
     Afterwards(plan, log, world.nodes, agenda.now).check(world.publishers, world.subscribers)
+    if isinstance(world, DiskWorld):
+        DiskLaws(log, agenda.now, world.settled).check(world.subscribers, world.readers)
     log.note(agenda.now, sorted(log.counts.items()))
     return Outcome(
         seed,
@@ -77,27 +88,3 @@ def _run(seed: int, make: MakeChannels, *, tells: bool) -> Outcome:
         log.violations,
         log.story,
     )
-
-
-def _is_at_rest(world: World) -> bool:
-    return not _unrest(world)
-
-
-def _unrest(world: World) -> str:
-    """Say what is not at rest; nothing, if all is."""
-    if not world.links.are_at_rest:
-        return "links are not"
-    for publisher in world.publishers:
-        if not publisher.is_done:
-            return f"a publisher at {publisher.host} is not"
-    for node in world.nodes.values():
-        sender, receiver = node.channels.sender, node.channels.receiver
-        if sender.kept or receiver.held:
-            return f"{node.id} keeps {sender.kept}, and {receiver.held} wait there"
-        if not receiver.is_quiet:
-            return f"{node.id} has something to say"
-        for channel in sender.channels:
-            target = world.plan.scot.brokers[channel.place]
-            if target in world.nodes and not channel.is_quiet:
-                return f"the channel from {node.id} to {target} is not"
-    return ""

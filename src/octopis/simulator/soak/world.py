@@ -26,17 +26,22 @@ class World:
         self.links = Links(plan, self.agenda, log, ends)
         for broker in plan.scot.brokers:
             self._start(broker, is_first=True)
-        self.publishers = [
-            Publisher(each, plan.scot, self.agenda, log, self.nodes) for each in plan.publishers
-        ]
+        self.publishers = self._make_publishers()
         self.subscribers = [Subscriber(each, self.agenda, self.nodes) for each in plan.subscribers]
         for fault in plan.faults:
             self.agenda.at(fault.begin_ns, self._begin, fault)
         self.agenda.at(plan.end_ns, self._calm)
 
+    def _make_publishers(self) -> list[Publisher]:
+        shared = self.plan.scot, self.agenda, self.log, self.nodes
+        return [Publisher(each, *shared) for each in self.plan.publishers]
+
     def _start(self, broker: BrokerId, *, is_first: bool = False) -> None:
         life = self._random.getrandbits(32)  # of two lives, either may be the greater
-        self.nodes[broker] = Node(
+        self.nodes[broker] = self._node(broker, life, is_first=is_first)
+
+    def _node(self, broker: BrokerId, life: int, *, is_first: bool) -> Node:
+        return Node(
             broker,
             life,
             self.plan,
@@ -48,9 +53,12 @@ class World:
             is_first=is_first,
         )
 
-    def _begin(self, fault: Fault) -> None:
+    def _note(self, fault: Fault) -> None:
         self.log.count(f"fault: {fault.kind.value}")
         self.log.tell(self.agenda.now, str(fault))
+
+    def _begin(self, fault: Fault) -> None:
+        self._note(fault)
         match fault:
             case Fault(FaultKind.DEATH):
                 self._die(fault)
@@ -105,3 +113,22 @@ class World:
         for wire in self.links.wires.values():
             wire.loss = wire.doubling = 0
             wire.slowness = 1
+
+    def unrest(self) -> str:
+        """Say what is not at rest; nothing, if all is."""
+        if not self.links.are_at_rest:
+            return "links are not"
+        for publisher in self.publishers:
+            if not publisher.is_done:
+                return f"a publisher at {publisher.host} is not"
+        for node in self.nodes.values():
+            sender, receiver = node.channels.sender, node.channels.receiver
+            if sender.kept or receiver.held:
+                return f"{node.id} keeps {sender.kept}, and {receiver.held} wait there"
+            if not receiver.is_quiet:
+                return f"{node.id} has something to say"
+            for channel in sender.channels:
+                target = self.plan.scot.brokers[channel.place]
+                if target in self.nodes and not channel.is_quiet:
+                    return f"the channel from {node.id} to {target} is not"
+        return ""

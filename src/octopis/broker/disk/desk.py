@@ -1,0 +1,301 @@
+"""Where clients ask for their durable subscriptions, and acknowledge what they have read."""
+
+import logging
+import time
+from functools import partial
+
+from octopis.broker.clients.session import ClientSession
+from octopis.broker.disk.committing import Committing
+from octopis.broker.disk.keeping import Keeping
+from octopis.broker.disk.moving import Moving, has_moved
+from octopis.broker.disk.reads import Reads
+from octopis.broker.effects import Effects
+from octopis.core.delivery.lasting.durables import MOVE, Durable, id_of
+from octopis.core.delivery.lasting.records import DurableState, Policy
+from octopis.core.filters import Filter, parse_filter
+from octopis.core.routing import Broker
+from octopis.core.routing.broker import DURABLE
+from octopis.core.wire.durable import (
+    AckDurable,
+    DropDurable,
+    DurableAnswer,
+    DurableInfo,
+    DurableRequest,
+    ListDurables,
+    OpenDurable,
+    ReadDurable,
+    StagingRequest,
+    encode_durable_answer,
+)
+from octopis.core.wire.moving import MoveRequest
+from octopis.errors import InvalidSubscription, OctopisError
+
+_EXPIRE_WARN = 0.8
+_log = logging.getLogger(__name__)
+
+
+class Desk:
+    """The durable subscriptions of a broker, as its clients see them."""
+
+    def __init__(
+        self,
+        keeping: Keeping,
+        core: Broker,
+        effects: Effects,
+        committing: Committing,
+        expire_s: float,
+    ) -> None:
+        self._keeping = keeping
+        self._committing = committing
+        self._durables = keeping.channels.durables
+        self._reads = Reads(self._durables, effects, self._read)
+        self._durables.on_more = self._reads.more
+        self._moving = Moving(keeping, core, effects, self)
+        self._core = core
+        self._effects = effects
+        self._expire_s = expire_s
+        self._warned: set[Durable] = set()
+
+    # What clients ask
+
+    def take(self, session: ClientSession, request: DurableRequest) -> None:
+        """Do what a client asks for; what is wrong is answered. Raises ProtocolError."""
+        if isinstance(request, ReadDurable):
+            self._reads.take(session, request)
+            return
+        try:
+            if isinstance(request, MoveRequest):
+                self._moving.take(session, request)
+            elif isinstance(request, OpenDurable):
+                self._open(session, request)
+            elif isinstance(request, AckDurable):
+                self._acknowledge(session, request)
+            elif isinstance(request, DropDurable):
+                self._drop(session, request)
+            elif isinstance(request, StagingRequest):
+                self._committing.take(session, request)
+            else:
+                self._list(session, request)
+        except OctopisError as refusal:
+            session.answer(request.request, refusal)
+        self._effects.add(session)
+        self._effects.flush()
+
+    def _open(self, session: ClientSession, request: OpenDurable) -> None:
+        if self._keeping.failure is not None:
+            raise self._keeping.failure
+        durable = self._durables.get(request.name)
+        owner = "" if request.shared else session.owner
+        if durable is None:
+            durable = self._make(request, owner)
+        else:
+            self._check_owner(durable, owner)
+            self._check_home(durable)
+            if request.filter is not None:
+                wanted = str(parse_filter(request.filter, request.dialect))
+                if wanted != durable.state.filter:
+                    reason = (
+                        f"the durable subscription {request.name!r} asks for "
+                        f"{durable.state.filter!r}, not for {wanted!r}; drop it first, or use "
+                        "another name"
+                    )
+                    raise InvalidSubscription(reason, request.name)
+            if request.policy is not None and request.policy is not durable.state.policy:
+                self._durables.change(durable, policy=request.policy)
+        self.answer_synced(session, request.request, durable)
+
+    def _make(self, request: OpenDurable, owner: str) -> Durable:
+        name = request.name
+        if not name.isprintable():
+            raise InvalidSubscription("a name is printable", name)
+        if MOVE in name:
+            raise InvalidSubscription(f"no {MOVE} stands in a name", name)
+        for elsewhere in self._keeping.channels.hosts.where(name):
+            reason = (
+                f"the durable subscription {name!r} lives at {elsewhere.short}: connect there, or "
+                "move it (octopis durable move)"
+            )
+            raise InvalidSubscription(reason, name)
+        if request.filter is None:
+            reason = f"there is no durable subscription {name!r} here, and no filter to make it"
+            raise InvalidSubscription(reason, name)
+        filter_ = parse_filter(request.filter, request.dialect)
+        now_ns = time.time_ns()
+        state = DurableState(
+            name=name,
+            key=0,
+            epoch=now_ns,
+            owner=owner,
+            filter=str(filter_),
+            policy=request.policy or Policy.REFUSE,
+            moves=0,
+            created_ns=now_ns,
+            used_ns=now_ns,
+        )
+        durable = self._durables.make(state)
+        self._keeping.when_synced(partial(self._announce, durable, filter_))
+        return durable
+
+    def _announce(self, durable: Durable, filter_: Filter) -> None:
+        """Let the overlay know of a durable subscription.
+
+        Not before it is on disk: what others send for it would be lost with it.
+        """
+        name, owner, now_ns = durable.state.name, durable.state.owner, time.monotonic_ns()
+        if self._durables.get(name) is not durable:  # it was dropped at once
+            return
+        try:
+            effects = self._core.client_subscribes(
+                DURABLE, id_of(name), filter_, None, now_ns, owner=owner, durable=True
+            )
+        except InvalidSubscription as refusal:  # somebody else was quicker, elsewhere
+            self._end(durable, str(refusal))
+        else:
+            self._effects.carry_out(effects)
+            _log.info("%s: durable subscription %r begins", self._core.id, name)
+
+    def _acknowledge(self, session: ClientSession, request: AckDurable) -> None:
+        durable = self.found(session, request.name, shared=request.shared)
+        self._check_home(durable)
+        if request.epoch != durable.state.epoch:
+            reason = f"the durable subscription {request.name!r} was made anew since"
+            raise InvalidSubscription(reason, request.name)
+        if request.position > durable.end:
+            reason = (
+                f"{request.name!r} has no position {request.position:,}: {durable.end:,} is last"
+            )
+            raise InvalidSubscription(reason, request.name)
+        if self._keeping.failure is not None:
+            raise self._keeping.failure
+        self._durables.acknowledge(durable, request.position, time.time_ns())
+        self.answer_synced(session, request.request, None)
+
+    def _drop(self, session: ClientSession, request: DropDurable) -> None:
+        durable = self.found(session, request.name, shared=request.shared)
+        self._end(durable, f"the durable subscription {request.name!r} was dropped")
+        self.answer_synced(session, request.request, None)
+
+    def _end(self, durable: Durable, reason: str) -> None:
+        self.unsubscribe(durable)
+        self._durables.drop(durable)
+        self.end_reads(durable, reason)
+
+    def unsubscribe(self, durable: Durable) -> None:
+        """Let the overlay know that nothing is to come here for one any more."""
+        if self._core.holder_of(durable.id) is not None:
+            self._effects.carry_out(
+                self._core.client_unsubscribes(DURABLE, durable.id, time.monotonic_ns())
+            )
+
+    def end_reads(self, durable: Durable, reason: str) -> None:
+        """Tell who reads one why it is not here any more."""
+        self._reads.ended(durable, reason)
+        _log.info("%s: %s", self._core.id, reason)
+
+    def _list(self, session: ClientSession, request: ListDurables) -> None:
+        found = [info_of(each) for each in self._durables]
+        session.tell(encode_durable_answer(DurableAnswer(request.request, found)))
+
+    def found(self, session: ClientSession, name: str, *, shared: bool) -> Durable:
+        """Return a client's own durable subscription, or raise InvalidSubscription."""
+        durable = self._durables.get(name)
+        if durable is None:
+            known = [each.short for each in self._keeping.channels.hosts.where(name)]
+            where = f"; it lives at {known[0]}" if known else ""
+            reason = f"there is no durable subscription {name!r} here{where}"
+            raise InvalidSubscription(reason, name)
+        self._check_owner(durable, "" if shared else session.owner)
+        return durable
+
+    def _check_owner(self, durable: Durable, owner: str) -> None:
+        if durable.state.owner != owner:
+            name = durable.state.name
+            reason = f"the durable subscription {name!r} is another's: is the secret the right one?"
+            raise InvalidSubscription(reason, name)
+
+    def _check_home(self, durable: Durable) -> None:
+        """Raise InvalidSubscription where something does not live here."""
+        name, state = durable.state.name, durable.state
+        if state.moved_to:
+            raise InvalidSubscription(has_moved(name, state.moved_to), name)
+        if state.joins:
+            reason = (
+                f"the durable subscription {name!r} is on its way here: octopis durable move ends "
+                "that, or with --abort lets it stay where it was"
+            )
+            raise InvalidSubscription(reason, name)
+
+    def _read(self, session: ClientSession, request: ReadDurable) -> Durable:
+        durable = self.found(session, request.name, shared=request.shared)
+        self._check_home(durable)
+        if request.after > durable.end:
+            reason = f"{request.name!r} ends at {durable.end:,}, before {request.after:,}"
+            raise InvalidSubscription(reason, request.name)
+        return durable
+
+    def answer_synced(self, session: ClientSession, request: int, durable: Durable | None) -> None:
+        """Answer when what was asked for is on disk."""
+
+        def answer() -> None:
+            if durable is None:
+                session.answer(request)
+            else:
+                session.tell(encode_durable_answer(DurableAnswer(request, [info_of(durable)])))
+            self._effects.add(session)
+
+        self._keeping.when_synced(answer)
+
+    # Time
+
+    def look_after(self, now: float) -> None:
+        """Answer reads that have waited long enough; end what nobody has used for long."""
+        for durable in self._reads.look_after(now):
+            self._use(durable)
+        for durable in self._durables if self._expire_s else ():
+            if not durable.state.joins and not durable.state.moved_to:
+                self._look_at_age(durable)
+        self._effects.flush()
+
+    def _use(self, durable: Durable) -> None:
+        """Know that somebody reads it, also where there is nothing to acknowledge."""
+        if time.time_ns() - durable.state.used_ns > 60e9:
+            self._durables.change(durable, used_ns=time.time_ns())
+            self._warned.discard(durable)
+
+    def _look_at_age(self, durable: Durable) -> None:
+        age_s = (time.time_ns() - durable.state.used_ns) / 1e9
+        name = durable.state.name
+        if age_s > self._expire_s and self._core.holder_of(durable.id) is not None:
+            self._end(
+                durable, f"nobody has used the durable subscription {name!r} for {age_s:.0f} s"
+            )
+            self._warned.discard(durable)
+        elif age_s > _EXPIRE_WARN * self._expire_s and durable not in self._warned:
+            self._warned.add(durable)
+            left_s = self._expire_s - age_s
+            _log.warning(
+                "%s: nobody uses the durable subscription %r; it ends in %.0f s",
+                *(self._core.id, name, left_s),
+            )
+
+
+def info_of(durable: Durable) -> DurableInfo:
+    """Return how a durable subscription is."""
+    state = durable.state
+    return DurableInfo(
+        name=state.name,
+        filter=state.filter,
+        policy=state.policy.value,
+        epoch=state.epoch,
+        acked=state.acked,
+        end=durable.end,
+        bytes=durable.bytes,
+        dropped=state.dropped,
+        suspended=state.is_suspended,
+        shared=not state.owner,
+        created_ns=state.created_ns,
+        used_ns=state.used_ns,
+        moved_to=state.moved_to,
+        joins=state.joins,
+        moves=state.moves,
+    )

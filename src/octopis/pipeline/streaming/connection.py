@@ -1,0 +1,225 @@
+"""A connection to a broker that blocks: for tasks that do nothing else, and want bytes.
+
+Answers to reads come as they are on the wire, so that whoever reads makes columns of them and no
+objects in between. All that is asked here can be asked again after a break: nothing is published.
+"""
+
+import secrets
+import socket
+import time
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from typing import Any, TypeVar
+
+from octopis.client.address import Address, Backoff, parse_addresses
+from octopis.core.wire.client import decode_to_client
+from octopis.core.wire.control import Goodbye, Ping, Pong, Refusal, encode_control
+from octopis.core.wire.durable import (
+    AckDurable,
+    DurableAnswer,
+    DurableInfo,
+    ListDurables,
+    OpenDurable,
+    ReadDurable,
+    encode_durable_request,
+)
+from octopis.core.wire.frames import Frame, FrameDecoder, FrameKind
+from octopis.core.wire.greeting import ClientHello, Welcome, decode_answer, encode_hello
+from octopis.errors import ConnectionFailed, ConnectionLost, InvalidSubscription
+
+CONNECT_S = 5.0
+ANSWER_S = 30.0
+PATIENCE_S = 60.0
+"""How long a broker may be away, as one that starts again, before a task or a query fails."""
+
+_CHUNK = 2**18
+_Result = TypeVar("_Result")
+Body = bytes | memoryview
+
+
+class Connection:
+    """One connection, until it breaks: then everything raises ConnectionFailed."""
+
+    def __init__(self, address: Address, secret: str) -> None:
+        self._shared = not secret
+        self._frames = FrameDecoder()
+        self._came: deque[Frame] = deque()
+        self._numbers = count(1)
+        self._reads: deque[int] = deque()
+        self._batches: dict[int, Body] = {}
+        try:
+            self._socket = socket.create_connection(address, CONNECT_S)
+        except OSError as failure:
+            reason = f"no broker can be reached at octopis://{address}: {failure}"
+            raise ConnectionFailed(reason) from failure
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            self._greet(address, secret)
+        except BaseException:
+            self.close()
+            raise
+        self._socket.settimeout(ANSWER_S)
+
+    def _greet(self, address: Address, secret: str) -> None:
+        name = f"spark-{secrets.token_hex(8)}"
+        self._send(encode_hello(ClientHello(name, 1, secret=secret or secrets.token_hex(16))))
+        answer = decode_answer(self._next_frame())
+        if isinstance(answer, Refusal):
+            raise ConnectionFailed(f"octopis://{address} refuses the connection: {answer.message}")
+        if not isinstance(answer, Welcome):
+            raise ConnectionFailed(f"no welcome from octopis://{address}")
+        self._frames.frame_max = answer.frame_max
+
+    def close(self) -> None:
+        """End it, whatever is under way."""
+        self._socket.close()
+
+    # What is asked
+
+    def open(self, name: str, condition: str | None) -> DurableInfo:
+        """Return how a durable subscription is, made now if there is a condition to make it of."""
+        found = self._ask(OpenDurable, name, condition, "sql", None, self._shared)
+        assert isinstance(found, DurableAnswer)
+        return found.durables[0]
+
+    def info(self, name: str) -> DurableInfo | None:
+        """Return how a durable subscription is, if it lives here; nothing has to be synced."""
+        found = self._ask(ListDurables)
+        assert isinstance(found, DurableAnswer)
+        return next((each for each in found.durables if each.name == name), None)
+
+    def acknowledge(self, name: str, epoch: int, position: int) -> None:
+        """Release all up to a position; returns when the broker has that on disk."""
+        self._ask(AckDurable, name, epoch, position, self._shared)
+
+    def ask_to_read(self, name: str, after: int, most: int, wait_ms: int = 0) -> int:
+        """Ask for what comes after a position; return the number to wait for.
+
+        Several may be under way: they are answered in the order in which they were asked for.
+        """
+        number = next(self._numbers)
+        request = ReadDurable(number, name, after, most, wait_ms, self._shared)
+        self._send(encode_durable_request(request))
+        self._reads.append(number)
+        return number
+
+    def batch(self, number: int) -> Body:
+        """Wait for what was read, as it came."""
+        while number not in self._batches:
+            frame = self._next_frame()
+            if frame.kind == FrameKind.BATCH:
+                self._batches[self._reads.popleft()] = frame.body
+            else:
+                self._take(frame)
+        return self._batches.pop(number)
+
+    def _ask(self, request: type[Any], *facts: object) -> object:
+        number = next(self._numbers)
+        self._send(encode_durable_request(request(number, *facts)))
+        while True:
+            said = self._take(self._next_frame())
+            if isinstance(said, DurableAnswer) and said.request == number:
+                return said
+            if isinstance(said, list) and any(each.request == number for each in said):
+                return None
+
+    # Frames
+
+    def _take(self, frame: Frame) -> object:
+        """Return what a frame says; what is refused is raised, with all that is under way."""
+        said = decode_to_client(frame)
+        if isinstance(said, Ping):
+            self._send(encode_control(Pong()))
+        elif isinstance(said, Goodbye):
+            raise ConnectionLost(f"the broker says goodbye: {said.reason}")
+        elif isinstance(said, list):
+            for refusal in (getattr(each, "refusal", None) for each in said):
+                if refusal is not None:
+                    raise refusal.as_error()
+        return said
+
+    def _next_frame(self) -> Frame:
+        while not self._came:
+            try:
+                data = self._socket.recv(_CHUNK)
+            except OSError as failure:
+                raise ConnectionLost(str(failure) or "the broker does not answer") from failure
+            if not data:
+                raise ConnectionLost("the broker has closed the connection")
+            self._came += self._frames.receive_data(data)
+        return self._came.popleft()
+
+    def _send(self, frame: bytes) -> None:
+        try:
+            self._socket.sendall(frame)
+        except OSError as failure:
+            raise ConnectionLost(str(failure)) from failure
+
+
+class Home:
+    """The broker where a durable subscription lives, dialled again where a connection breaks."""
+
+    def __init__(self, address: str, secret: str, patience_s: float = PATIENCE_S) -> None:
+        self._addresses = parse_addresses(address)
+        self._secret = secret
+        self._patience_s = patience_s
+        self._connection: Connection | None = None
+
+    def close(self) -> None:
+        """Let the connection go; the next request dials anew."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def ask(self, work: Callable[[Connection], _Result]) -> _Result:
+        """Return what `work` comes to, done again after a break.
+
+        All addresses are tried in turn, for as long as brokers may be away. Raises
+        ConnectionFailed, or what a broker that could be reached refused.
+        """
+        until = time.monotonic() + self._patience_s
+        backoff = Backoff()
+        while True:
+            refusal: InvalidSubscription | None = None
+            failure: ConnectionFailed | None = None
+            for _ in self._addresses:
+                try:
+                    return work(self._open())
+                except ConnectionFailed as broken:
+                    failure = broken
+                except InvalidSubscription as refused:  # it may live at the next address
+                    refusal = refused
+                except BaseException:
+                    self.close()
+                    raise
+                self._turn()
+            if failure is None or time.monotonic() >= until:
+                raise refusal or failure or ConnectionFailed("there is no address")
+            time.sleep(backoff.next())
+
+    def _open(self) -> Connection:
+        if self._connection is None:
+            self._connection = Connection(self._addresses[0], self._secret)
+        return self._connection
+
+    def _turn(self) -> None:
+        self.close()
+        self._addresses.append(self._addresses.pop(0))
+
+
+_homes: dict[tuple[str, str], Home] = {}
+
+
+def take_home(address: str, secret: str) -> Home:
+    """Return the broker that this worker process read from before, or a new one.
+
+    Whoever takes it gives it back when all has been answered. After a task that was killed it is
+    not given back, and nobody reads what that task has asked for.
+    """
+    return _homes.pop((address, secret), None) or Home(address, secret)
+
+
+def give_back(address: str, secret: str, home: Home) -> None:
+    """Keep a connection for the next task of this worker process."""
+    _homes[address, secret] = home

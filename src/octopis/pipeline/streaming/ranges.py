@@ -1,0 +1,153 @@
+"""A range of positions, read by one task: several reads under way, rows as Arrow batches."""
+
+import logging
+from collections import deque
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from octopis.core.wire.durable import READ_BYTES, READ_MAX
+from octopis.errors import ConnectionFailed, DataLost, InvalidSubscription
+from octopis.pipeline.streaming.columns import Columns, Rows
+from octopis.pipeline.streaming.connection import Connection, give_back, take_home
+from octopis.pipeline.streaming.offsets import Offset
+from octopis.pipeline.streaming.options import Options
+
+AHEAD = 3
+"""Reads under way at a time: the broker reads its disk while a task makes columns."""
+
+PIECE = 50_000
+"""What a task reads at most, unless more tasks are wanted: so that all cores have something."""
+
+_FIRST = 1_000
+_BREAKS_MAX = 5
+_log = logging.getLogger(__name__)
+
+
+class Range(InputPartition):
+    """What one task reads: all after a position, up to and with another."""
+
+    def __init__(self, after: Offset, upto: int) -> None:
+        super().__init__((after.position, upto))
+        self.after = after
+        self.upto = upto
+
+
+def split(after: Offset, upto: int, least: int) -> list[InputPartition]:
+    """Return ranges of about the same length, at least so many if there are positions enough."""
+    length = upto - after.position
+    if length <= 0:
+        return []
+    pieces = min(length, max(least, -(-length // PIECE)))
+    cuts = [after.position + length * piece // pieces for piece in range(pieces + 1)]
+    return [Range(after.at(low), high) for low, high in pairwise(cuts)]
+
+
+def lost(options: Options, reason: str) -> None:
+    """Say that something is lost: by an error, or where the user wants to go on, in the log."""
+    if options.fail_on_data_loss:
+        raise DataLost(reason)
+    _log.warning("data was lost, and failOnDataLoss is false: %s", reason)
+
+
+def read_range(partition: Range, options: Options, columns: Columns) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a range, always the same in the same order. Raises DataLost."""
+    secret = options.secret()
+    home = take_home(options.address, secret)
+    task = _Task(partition, options, columns)
+    try:
+        while not task.is_done:
+            try:
+                yield from task.rows(home.ask(lambda connection: connection))
+            except ConnectionFailed as failure:
+                task.broke(failure)
+                home.close()
+        task.count()
+    except BaseException:
+        home.close()
+        raise
+    give_back(options.address, secret, home)
+
+
+class _Task:
+    """How far one task has come in its range."""
+
+    def __init__(self, partition: Range, options: Options, columns: Columns) -> None:
+        self._range = partition
+        self._options = options
+        self._columns = columns
+        self._at = partition.after.position
+        self._rows = self._refused = 0
+        self._size = _FIRST
+        self._breaks = 0
+
+    @property
+    def is_done(self) -> bool:
+        return self._at >= self._range.upto
+
+    def rows(self, connection: Connection) -> Iterator[pa.RecordBatch]:
+        """Yield the rest of the range over a connection."""
+        name, upto = self._options.subscription, self._range.upto
+        asked: deque[tuple[int, int]] = deque()
+        next_at = self._at
+        while not self.is_done:
+            while next_at < upto and len(asked) < AHEAD:
+                end = min(next_at + self._size, upto)
+                asked.append((connection.ask_to_read(name, next_at, end - next_at), end))
+                next_at = end
+            number, end = asked.popleft()
+            body = connection.batch(number)
+            found = self._columns.rows(body, end)
+            if found.epoch != self._range.after.epoch:
+                self._lose(f"{name!r} was made anew since, and its old positions are gone")
+                return
+            last = self._last(found, end)
+            if last < end:  # it was more than one answer holds
+                number = connection.ask_to_read(name, last, end - last)
+                asked.appendleft((number, end))
+            self._adapt(len(body), len(found.positions))
+            self._at, self._breaks = last, 0
+            self._rows += len(found.positions)
+            self._refused += found.refused
+            if found.positions:
+                yield found.batch
+
+    def broke(self, failure: ConnectionFailed) -> None:
+        """Know that a connection broke; raise it where too many have, with no row in between."""
+        self._breaks += 1
+        if self._breaks > _BREAKS_MAX:
+            raise failure
+        _log.warning("reading goes on after a break: %s", failure)
+
+    def _last(self, found: Rows, end: int) -> int:
+        """Return up to where an answer tells all that there is."""
+        if found.end < end:
+            reason = f"{self._options.subscription!r} ends at {found.end:,}, before {end:,}"
+            raise InvalidSubscription(reason, self._options.subscription)
+        return found.positions[-1] if found.positions else end
+
+    def _adapt(self, size: int, count: int) -> None:
+        """Ask for as many as fit into an answer."""
+        if count:
+            self._size = max(1, min(READ_MAX, READ_BYTES * 3 // 4 * count // size))
+
+    def _lose(self, reason: str) -> None:
+        self._at = self._range.upto
+        self._rows = self._range.upto - self._range.after.position
+        lost(self._options, reason)
+
+    def count(self) -> None:
+        """Say what is missing of the range, and what did not fit."""
+        first, upto = self._range.after.position + 1, self._range.upto
+        missing = upto - first + 1 - self._rows
+        if missing:
+            name = self._options.subscription
+            lost(
+                self._options,
+                f"{missing:,} notifications of {name!r} between the positions {first:,} and "
+                f"{upto:,} were dropped at the broker's quota, released, or are damaged",
+            )
+        if self._refused:
+            _log.warning("%d rows have values that do not fit their columns", self._refused)

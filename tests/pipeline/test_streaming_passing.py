@@ -1,0 +1,43 @@
+"""Without a disk: refused with a reason, or read at most once where that is what was said."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from octopis.client.sync_client import connect_sync
+from octopis.core.routing import Algorithm
+from octopis.pipeline.spark.session import sentence
+from support.live import in_a_thread, line, overlay
+
+
+def test_an_overlay_without_a_disk_is_refused_or_read_at_most_once(
+    spark: SparkSession, tmp_path: Path
+):
+    with in_a_thread(overlay(line(1), Algorithm.TNR)) as urls, connect_sync(urls["a,0"]) as client:
+        reader = spark.readStream.format("octopis").option("filter", "n >= 0").schema("n LONG")
+        lasting = reader.option("subscription", "risk").load(urls["a,0"])
+        refused = lasting.writeStream.format("noop")
+        with pytest.raises(PySparkException) as failure:
+            refused.option("checkpointLocation", str(tmp_path / "a")).start().awaitTermination()
+        told = sentence(failure.value)
+        assert "--durable" in told
+        assert "at most once" in told
+
+        frame = reader.option("subscription", "").load(urls["a,0"])
+        for run, numbers in enumerate((range(10), range(20, 30))):
+            writer = frame.writeStream.format("memory").queryName(f"passing_{run}")
+            query = writer.option("checkpointLocation", str(tmp_path / "b")).start()
+            try:
+                query.processAllAvailable()
+                client.settled()
+                client.publish_many([{"n": n} for n in numbers])
+                while spark.table(f"passing_{run}").count() < 10:
+                    assert query.exception() is None
+                    query.processAllAvailable()
+            finally:
+                query.stop()
+            client.publish({"n": 99})  # while none runs: nobody keeps it
+            found = [row.n for row in spark.table(f"passing_{run}").collect()]
+            assert sorted(found) == list(numbers)
