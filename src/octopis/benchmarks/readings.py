@@ -62,7 +62,7 @@ def _truth(
         took_s = timed(lambda: write_truth(spark, scenario, folder / f"{name}-truth"))
     size = f"{report.notifications:,} x {report.subscriptions:,}"
     yield PipelineFigure("ground truth of a recording", size, took_s, "s")
-    yield PipelineFigure("... memory of the driver's Python", size, peak.mb, "MB", "level")
+    yield PipelineFigure("... what the driver's Python takes more", size, peak.mb, "MB", "level")
 
 
 def _subscriptions(count: int, seed: int) -> list[WantedSubscription]:

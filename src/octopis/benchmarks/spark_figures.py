@@ -50,14 +50,14 @@ def worker_memory() -> Iterator[Peak]:
 
 @contextmanager
 def driver_memory() -> Iterator[Peak]:
-    """Watch the driver's own Python process; 0 where there is no /proc."""
-    peak = Peak()
+    """Watch how much more the driver's own Python process takes; 0 where there is no /proc."""
+    peak, own = Peak(), Path(f"/proc/{os.getpid()}")
+    before = _memory_mb(own, b"")
 
     def look() -> None:
-        peak.mb = max(peak.mb, _memory_mb(Path(f"/proc/{os.getpid()}"), b""))
+        peak.mb = max(peak.mb, _memory_mb(own, b"") - before)
 
     with meanwhile(look, _LOOK_S):
-        look()
         yield peak
 
 
