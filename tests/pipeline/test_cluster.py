@@ -27,8 +27,8 @@ def tell(batches):
 
 ingest = workload.ingest
 
-def ingest_and_go_on(spark, paths, out):  # commands use the session that is there
-    report = ingest(spark, paths, out)
+def ingest_and_go_on(spark, paths, out, mapping):  # commands use the session that is there
+    report = ingest(spark, paths, out, mapping)
     app(["workload", "truth", "s", "--json"], standalone_mode=False)
     app(["sweep", "runs.toml", "--out", "runs", "--json"], standalone_mode=False)
     rows = spark.range(0, 4, 1, 4).mapInArrow(tell, "file string, python string").collect()

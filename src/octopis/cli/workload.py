@@ -110,11 +110,8 @@ def ingest_data(  # noqa: PLR0913, PLR0917 - each is an option of the command
 
     Without --attributes and --mapping the rows are stock quotes.
     """
-    if (bool(paths), table is not None, synthetic).count(True) != 1:
-        raise InvalidConfiguration("give files to read, or --synthetic, or --table: one of them")
     wanted = _mapping(attributes, mapping, times)
-    if synthetic and wanted != quotes_mapping():
-        raise InvalidConfiguration("--synthetic makes quotes: it takes no other attributes")
+    _check_sources(paths, table, synthetic and wanted)
     check_new_folder(out)
     check_headers(paths or [], wanted)
     with spark_for("ingesting", master, conf, defaults=SPARK_SETTINGS) as spark:
@@ -129,6 +126,14 @@ def ingest_data(  # noqa: PLR0913, PLR0917 - each is an option of the command
         return
     _print_ingested(report)
     output.say(f"{report.name.capitalize()}: {out}. Next: octopis workload build --data {out}")
+
+
+def _check_sources(paths: list[Path] | None, table: str | None, made: Mapping | bool) -> None:
+    """Raise InvalidConfiguration unless one source is named; `made` rows are quotes."""
+    if (bool(paths), table is not None, bool(made)).count(True) != 1:
+        raise InvalidConfiguration("give files to read, or --synthetic, or --table: one of them")
+    if made and made != quotes_mapping():
+        raise InvalidConfiguration("--synthetic makes quotes: it takes no other attributes")
 
 
 def _mapping(attributes: str | None, path: Path | None, times: TimesOption | None) -> Mapping:
