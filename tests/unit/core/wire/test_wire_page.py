@@ -15,7 +15,7 @@ from octopis.broker.links import settling
 from octopis.broker.settings import Limits
 from octopis.core.filters.tree import LENGTH_MAX
 from octopis.core.model import BrokerId, notification
-from octopis.core.wire import client, control, durable, greeting
+from octopis.core.wire import client, control, durable, greeting, moving
 from octopis.core.wire.frames import Frame, FrameDecoder, FrameKind, encode_items
 from octopis.core.wire.published import PUBLISH_MAX, PublishedBody
 from octopis.errors import ProtocolError
@@ -54,8 +54,13 @@ MESSAGES: dict[str, type] = {
     "notification": PublishedBody,
 }
 DURABLE = get_args(durable.DurableRequest)
+MOVES = get_args(moving.MoveRequest)  # what one command of ours says: other clients need it not
 WITHOUT_FIELDS = {control.Ping, control.Pong}
-ON_THE_PAGE_IN_WORDS = {client.PublishRequest}  # its body is no map and no array
+ON_THE_PAGE_IN_WORDS = {
+    client.PublishRequest,  # its body is no map and no array
+    *MOVES,
+    *get_args(moving.MoveAnswer),
+}
 
 
 def table(*header: str) -> list[list[str]]:
@@ -200,8 +205,12 @@ def test_what_a_request_about_durable_subscriptions_asks_is_that_of_the_code():
         if name == "ask"
     }
     assert said == {
-        each.__struct_config__.tag: f'`"{each.__struct_config__.tag}"`' for each in DURABLE
+        each.__struct_config__.tag: f'`"{each.__struct_config__.tag}"`'
+        for each in DURABLE
+        if each not in MOVES
     }
+    for each in MOVES:
+        assert f'`"{each.__struct_config__.tag}"`' in PAGE
 
 
 def test_limits_on_the_page_are_those_of_the_code():
