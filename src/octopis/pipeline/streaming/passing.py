@@ -28,6 +28,7 @@ from octopis.errors import OctopisError
 from octopis.pipeline.streaming.columns import Columns
 from octopis.pipeline.streaming.offsets import Offset, restored
 from octopis.pipeline.streaming.options import Options
+from octopis.pipeline.streaming.reader import leave_when_told
 
 BUFFER_MAX = 100_000
 """How many wait for Spark at most: what is more waits at the broker, which drops it one day."""
@@ -63,6 +64,7 @@ class PassingReader(DataSourceStreamReader):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """Return how far the next batch reads; wait a little where there is nothing."""
+        leave_when_told()
         begin, catch = restored(start, ""), self._caught()
         if begin.epoch != catch.epoch:
             begin = catch.offset(0)

@@ -102,7 +102,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _checked(self, begin: Offset) -> Offset:
         """Return where to begin, once it is known that a checkpoint fits the subscription."""
-        _leave_when_told()
+        leave_when_told()
         if self._is_checked:
             return begin
         options = self._options
@@ -222,7 +222,7 @@ def reopened(connection: Connection, options: Options) -> DurableInfo:
     return opened(connection, options)
 
 
-def _leave_when_told() -> None:
+def leave_when_told() -> None:
     """End in order when Spark ends this process, which it does by a signal alone."""
     if signal.getsignal(signal.SIGTERM) is not _left:
         signal.signal(signal.SIGTERM, _left)
