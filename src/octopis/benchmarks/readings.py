@@ -62,11 +62,11 @@ def _truth(
         took_s = timed(lambda: write_truth(spark, scenario, folder / f"{name}-truth"))
     size = f"{report.notifications:,} x {report.subscriptions:,}"
     yield PipelineFigure("ground truth of a recording", size, took_s, "s")
-    yield PipelineFigure("... memory of the driver's Python", size, peak.mb, "MB", "level")
+    yield PipelineFigure("... what the driver's Python takes more", size, peak.mb, "MB", "level")
 
 
 def _subscriptions(count: int, seed: int) -> list[WantedSubscription]:
-    """Return filters of about 0.2% of the readings: then the disk holds the pairs."""
+    """Return filters of about 0.2% of the readings each."""
     draw = np.random.default_rng([seed, 1])
     devices = draw.integers(0, DEVICES, (count, 5))
     lows = np.round(draw.normal(20, 4, count), 1)
