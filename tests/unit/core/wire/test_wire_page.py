@@ -255,7 +255,10 @@ def test_limits_on_the_page_are_those_of_the_code():
             "how long a read of a durable subscription waits",
             f"{durable.WAIT_MS_MAX // 1000} s",
         ),
-        ("such reads that wait for an answer", f"{durable.READS_MAX}"),
+        (
+            "such reads that wait for an answer; past it the oldest that waits is answered",
+            f"{durable.READS_MAX}",
+        ),
         (
             "SUBSCRIBE, UNSUBSCRIBE and SETTLED that wait for an answer",
             f"{answers.REQUESTS_MAX:,}",
