@@ -25,8 +25,8 @@ from octopis.overlay.durables import Hosted, ask_durables
 from octopis.overlay.registry import overlays
 
 app = typer.Typer(
-    help="Durable subscriptions of a live overlay: list, show, drop, move. `octopis sub FILTER "
-    "--durable NAME` makes one.",
+    help="Durable subscriptions of a live overlay: list, show, drop, move.\n\n`octopis sub FILTER "
+    "--durable NAME` makes one, where the overlay is `up --durable DIR`.",
     no_args_is_help=True,
 )
 
@@ -95,10 +95,12 @@ def drop(  # noqa: PLR0913, PLR0917 - each is an option of the command
 def _ask(hosted: Hosted) -> None:
     """Let the user say once more that it is meant."""
     info = hosted.info
-    loss = f"{info.lag:,} notifications that nobody has acknowledged"
+    drop_it = (
+        f"drop {info.name!r} at {hosted.host}, and what nobody has acknowledged ({info.lag:,})"
+    )
     if not sys.stdin.isatty():
-        raise InvalidConfiguration(f"{info.name!r} has {loss}: say --yes to drop it with them")
-    typer.confirm(f"Drop {info.name!r} at {hosted.host}, with {loss}?", abort=True)
+        raise InvalidConfiguration(f"say --yes to {drop_it}")
+    typer.confirm(f"Do you want to {drop_it}?", abort=True)
 
 
 async def _drop(name: str, address: str, secret: str | None) -> None:
