@@ -108,6 +108,7 @@ class Session:
     def __init__(self, client: str) -> None:
         self.client = self.name = client
         self.host = "127.0.0.1"
+        self.source = b""
         self.undelivered = self.dropped = 0
         self.is_to_be_flushed = False
         self.changes: deque[UnsubscribeRequest | SettledRequest] = deque()
