@@ -268,14 +268,22 @@ class Durables:
     # What is read
 
     def read(self, durable: Durable, after: int, count: int, size: int) -> Excerpt:
-        """Return what comes after a position: so many, of about that size, at most."""
+        """Return what comes after a position: so many, of about that size, at most.
+
+        It ends before the next that is damaged, of which the next read tells: so nothing that is
+        missing goes unnoticed between others.
+        """
         first, where = durable.within(after, count, size)
-        there = [each for each in where if each != _DAMAGED]
+        skipped = 0
+        while skipped < len(where) and where[skipped] == _DAMAGED:
+            skipped += 1
+        there = where[skipped:]
+        if _DAMAGED in there:
+            there = there[: there.index(_DAMAGED)]
         bodies = [record.body for record in self._shelf.read(there)]  # type: ignore[union-attr]
-        positions = [first + place for place, each in enumerate(where) if each != _DAMAGED]
-        begin = positions[0] if positions else first + len(where)
-        missing = max(0, begin - after - 1)
-        return Excerpt(positions, bodies, missing, durable.end)
+        begin = first + skipped
+        positions = list(range(begin, begin + len(there)))
+        return Excerpt(positions, bodies, begin - after - 1, durable.end)
 
     # What happens at the quota
 
