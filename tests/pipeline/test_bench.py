@@ -23,6 +23,14 @@ def test_ingest_truth_and_metrics_are_measured(spark: SparkSession, tmp_path: Pa
     assert all(figure.value > 0 for figure in figures)
 
 
+def test_the_streaming_source_is_measured(spark: SparkSession, tmp_path: Path):
+    large, small = pipeline._streaming(spark, tmp_path, 0.001)
+    assert (large.size, large.unit) == ("2,000 rows of 10 columns", "rows/s")
+    assert small.size == "12 batches of 1 row"
+    assert large.value > 0
+    assert small.value > 0
+
+
 def test_made_trace_is_a_whole_trace(spark: SparkSession, tmp_path: Path):
     trace = write_made_trace(tmp_path / "t", 30_000, 1)
     assert open_trace(trace).deliveries == 30_000
