@@ -84,7 +84,7 @@ def test_python_on_the_page_runs(page: Path, tmp_path: Path):
 def running_overlay(folder: Path) -> Iterator[str]:
     """Run an overlay as `overlay up` does, at any port, and yield where to connect."""
     shell = Shell(folder)
-    with shell.up("--topology", "figure-7") as up:
+    with shell.up("--topology", "figure-7", "--durable", "kept") as up:
         yield up.url("a,0")
     shell.end()
 

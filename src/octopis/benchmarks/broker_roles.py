@@ -47,8 +47,8 @@ def brokers(options: dict[str, Any]) -> None:
         scot=scot,
         routing=RoutingOptions(Algorithm(options["algorithm"])),
         delivery=DeliveryOptions(Level(options.get("level", "memory"))),
+        durability=Durability(**options.get("durability", {"folder": options.get("folder", "")})),
         addresses={broker: Address(port=port) for broker, port in ports.items()},
-        durability=Durability(options.get("folder", "")),
     )
     chosen = [scot.brokers[number] for number in options["brokers"]]
     run(overlay, chosen, lambda addresses: _say({"brokers": len(addresses)}))

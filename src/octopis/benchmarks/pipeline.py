@@ -19,7 +19,8 @@ from octopis.benchmarks.streaming import source_figures
 from octopis.core.routing import Algorithm
 from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import from_catalogue
-from octopis.pipeline.ingest.ingest import ingest, ingest_synthetic, read_quotes
+from octopis.pipeline.ingest.folder import quotes_data, read_quotes
+from octopis.pipeline.ingest.ingest import ingest, ingest_synthetic
 from octopis.pipeline.ingest.quotes import DAYS
 from octopis.pipeline.results.metrics import write_results
 from octopis.pipeline.runs.run_table import Run, RunTable
@@ -99,7 +100,7 @@ def _truth(spark: SparkSession, folder: Path, scale: float, seed: int) -> Iterat
         seed=seed,
     )
     size = f"{plan.publishers * plan.notifications_each:,} x {plan.subscribers:,}"
-    quotes = read_quotes(spark, folder / "quotes")
+    quotes = quotes_data(read_quotes(spark, folder / "quotes"))
     took_s = _timed(lambda: build(spark, quotes, plan, folder / "s"))
     yield PipelineFigure("workload", size, took_s, "s")
     scenario = read_scenario(folder / "s")

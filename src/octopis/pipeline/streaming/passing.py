@@ -19,7 +19,8 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
 from octopis.client.streams import Gap, Received
-from octopis.client.sync_client import SyncClient, SyncNotifications, connect_sync
+from octopis.client.sync_client import SyncClient, connect_sync
+from octopis.client.sync_streams import SyncNotifications
 from octopis.core.wire.durable import encode_batch
 from octopis.core.wire.frames import FrameDecoder
 from octopis.core.wire.published import encode_published
