@@ -35,11 +35,11 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder.mkdir()
     options = ("-t", "tmpfs", "-o", "size=5m", "tmpfs", str(folder))
     try:
-        subprocess.run(("mount", *options), check=True, capture_output=True)  # noqa: S603, S607
+        subprocess.run(("mount", *options), check=True, capture_output=True)  # noqa: S607
     except (OSError, subprocess.CalledProcessError) as failure:
         pytest.skip(f"no file system can be mounted here: {failure}")
     yield folder
-    subprocess.run(("umount", "-l", str(folder)), check=True)  # noqa: S603, S607
+    subprocess.run(("umount", "-l", str(folder)), check=True)  # noqa: S607
 
 
 def numbered(start: int, stop: int, size: int = 1_000) -> list[tuple[dict[str, int], bytes]]:

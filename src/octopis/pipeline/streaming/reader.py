@@ -82,7 +82,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """Return how far the next batch reads; wait a little where there is nothing."""
         begin = self._checked(restored(start, self._options.subscription))
-        seen = self._seen(begin)
+        try:
+            seen = self._seen(begin)
+        except InvalidSubscription:  # it was dropped meanwhile: find out, and say so
+            self._is_checked = False
+            begin = self._checked(begin)
+            seen = self._seen(begin)
         if seen.epoch != begin.epoch:
             return start
         if self._stops_at_end:
