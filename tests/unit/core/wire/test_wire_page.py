@@ -41,6 +41,18 @@ MESSAGES: dict[str, type] = {
     "DURABLE stage": durable.StageRows,
     "DURABLE commit": durable.CommitStaged,
     "DURABLE unstage": durable.DropStaged,
+    "DURABLE join": moving.JoinDurable,
+    "DURABLE pass": moving.PassDurable,
+    "DURABLE leave": moving.LeaveDurable,
+    "DURABLE copy": moving.CopyDurable,
+    "DURABLE begin": moving.BeginDurable,
+    "DURABLE take": moving.TakeDurable,
+    "DURABLE finish": moving.FinishDurable,
+    "DURABLE forget": moving.ForgetDurable,
+    "MOVING pass": moving.Passage,
+    "MOVING left": moving.Left,
+    "MOVING copy": moving.Excerpts,
+    "MOVING merged": moving.Merged,
     "DURABLES": durable.DurableAnswer,
     "durable": durable.DurableInfo,
     "BATCH": durable.DurableBatch,
@@ -54,13 +66,8 @@ MESSAGES: dict[str, type] = {
     "notification": PublishedBody,
 }
 DURABLE = get_args(durable.DurableRequest)
-MOVES = get_args(moving.MoveRequest)  # what one command of ours says: other clients need it not
 WITHOUT_FIELDS = {control.Ping, control.Pong}
-ON_THE_PAGE_IN_WORDS = {
-    client.PublishRequest,  # its body is no map and no array
-    *MOVES,
-    *get_args(moving.MoveAnswer),
-}
+ON_THE_PAGE_IN_WORDS = {client.PublishRequest}  # its body is no map and no array
 
 
 def table(*header: str) -> list[list[str]]:
@@ -205,12 +212,8 @@ def test_what_a_request_about_durable_subscriptions_asks_is_that_of_the_code():
         if name == "ask"
     }
     assert said == {
-        each.__struct_config__.tag: f'`"{each.__struct_config__.tag}"`'
-        for each in DURABLE
-        if each not in MOVES
+        each.__struct_config__.tag: f'`"{each.__struct_config__.tag}"`' for each in DURABLE
     }
-    for each in MOVES:
-        assert f'`"{each.__struct_config__.tag}"`' in PAGE
 
 
 def test_limits_on_the_page_are_those_of_the_code():
