@@ -127,8 +127,18 @@ def test_quotes_around_cells_are_left_out(spark: SparkSession, tmp_path: Path):
         '"2023-01-02","A,B",1,"1",1,1,1',
         '"2023-01-02,A,1,1,1,1,1',
         ' 2023-01-03 ,"A",1,1,1,1, 1',
+        '2023-01-04,"A ""x""",1,1,1,1,1',
+        '2023-01-04,"A"B,1,1,1,1,1',
+        '"2023-01-04",A,1,1,1,1,1,1',
     ]
     write_lines(tmp_path / "a.csv", HEADER, *rows)
     found = [(row[REASON], row["symbol"], row["volume"]) for row in rows_of(spark, tmp_path)]
     wrong = "the line does not have 7 fields"
-    assert found == [(None, "A,B", 1), (wrong, None, None), (None, "A", 1)]
+    assert found == [
+        (None, "A,B", 1),
+        (wrong, None, None),
+        (None, "A", 1),
+        (None, 'A "x"', 1),
+        (wrong, None, None),
+        (wrong, None, None),
+    ]

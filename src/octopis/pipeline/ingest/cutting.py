@@ -1,5 +1,6 @@
 """Lines of text cut into cells, a whole batch at a time."""
 
+import csv
 from collections.abc import Mapping
 
 import numpy as np
@@ -15,21 +16,41 @@ CELLS, STEM = (OURS + name for name in ("cells", "stem"))
 
 
 def cut_lines(batches: Batches, rules: Rules, places: Mapping[str, int], width: int) -> Batches:
-    """Yield a column of texts for each rule, and FAULT where a line has too few or many cells.
-
-    Lines with quotes come with their CELLS, which are null for all others.
-    """
+    """Yield a column of texts for each rule, and FAULT where a line has too few or many cells."""
     for batch in batches:
-        text, quoted = batch.column(TEXT), batch.column(CELLS)
+        text = batch.column(TEXT)
         cells, fits = _cut(text, places, width)
-        if quoted.null_count < len(quoted):
-            is_quoted = quoted.is_valid()
-            fits = pc.if_else(is_quoted, quoted.field(CORRUPT).is_null(), fits)
-            for name, place in places.items():
-                cells[name] = pc.if_else(is_quoted, quoted.field(place), cells[name])
+        is_quoted = pc.match_substring(text, '"')
+        if pc.any(is_quoted).as_py():
+            inside, fits_quoted = _cut_quoted(text.filter(is_quoted), places, width)
+            fits = pc.replace_with_mask(fits, is_quoted, fits_quoted)
+            for name in places:
+                cells[name] = pc.replace_with_mask(cells[name], is_quoted, inside[name])
         trimmed = {name: _filled(pc.ascii_trim(each, " ")) for name, each in cells.items()}
         wrong = f"the line does not have {width} fields"
         yield _cells(batch, rules, trimmed, pc.if_else(fits, None, _or_empty(text, wrong)))
+
+
+def _cut_quoted(
+    text: pa.Array, places: Mapping[str, int], width: int
+) -> tuple[dict[str, pa.Array], pa.Array]:
+    """Return the same as `_cut` of lines with quotes, around which commas are no ends of cells."""
+    lines = [raw.decode("utf-8", errors="replace") for raw in text.cast(pa.binary()).to_pylist()]
+    rows = [_quoted_row(line, width) for line in lines]
+    cells = {
+        name: pa.array([None if row is None else row[place] for row in rows], pa.string())
+        for name, place in places.items()
+    }
+    return cells, pa.array([row is not None for row in rows], pa.bool_())
+
+
+def _quoted_row(line: str, width: int) -> list[str] | None:
+    """Return the cells of a line, or None where there are not as many as there should be."""
+    try:
+        row = next(csv.reader([line], strict=True), [])
+    except csv.Error:  # a quote that does not end
+        return None
+    return row if len(row) == width else None
 
 
 def _filled(cells: pa.Array) -> pa.Array:

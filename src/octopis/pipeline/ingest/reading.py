@@ -192,17 +192,13 @@ def _stem(name: str) -> str:
 
 
 def _csv_rows(lines: DataFrame, header: str, file: str, rules: Rules) -> Group:
-    """Return rows of CSV. Spark cuts the lines with quotes, Arrow all others, which is quicker."""
+    """Return rows of CSV."""
     names = header_names(header)
     places = places_of(rules, names, file)
-    columns = (*(f"c{at}" for at in range(len(names))), CORRUPT)
-    schema = ", ".join(f"{name} STRING" for name in columns)
-    options = {"columnNameOfCorruptRecord": CORRUPT, "mode": "PERMISSIVE"}
-    cells = F.when(F.contains(TEXT, F.lit('"')), F.from_csv(TEXT, schema, options))
     # No name of the file for every row where the rows have one themselves.
     needs_stem = any(rule.said.from_file and rule.name not in places for rule in rules.read)
     stem = F.col(STEM) if needs_stem else F.lit(None).cast("string")
-    rows = lines.select(*WHERE, TEXT, stem.alias(STEM), cells.alias(CELLS))
+    rows = lines.select(*WHERE, TEXT, stem.alias(STEM))
     cut = partial(cut_lines, rules=rules, places=places, width=len(names))
     return Group(rows, lambda batches: judge(cut(batches), rules))
 
