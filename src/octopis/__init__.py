@@ -13,15 +13,22 @@ from octopis.version import __version__
 
 if TYPE_CHECKING:
     from octopis.client.client import Client, connect
+    from octopis.client.durable import Batch, DurableNotifications
     from octopis.client.streams import Gap, Notifications, Received
-    from octopis.client.sync_client import SyncClient, SyncNotifications, connect_sync
+    from octopis.client.sync_client import SyncClient, connect_sync
+    from octopis.client.sync_streams import SyncDurableNotifications, SyncNotifications
+    from octopis.core.wire.durable import DurableInfo
 
 __all__ = [
+    "Batch",
     "Client",
+    "DurableInfo",
+    "DurableNotifications",
     "Gap",
     "Notifications",
     "Received",
     "SyncClient",
+    "SyncDurableNotifications",
     "SyncNotifications",
     "__version__",
     "connect",
@@ -31,11 +38,15 @@ __all__ = [
 _HOMES = {
     "Client": "octopis.client.client",
     "connect": "octopis.client.client",
+    "Batch": "octopis.client.durable",
+    "DurableInfo": "octopis.core.wire.durable",
+    "DurableNotifications": "octopis.client.durable",
     "Gap": "octopis.client.streams",
     "Notifications": "octopis.client.streams",
     "Received": "octopis.client.streams",
     "SyncClient": "octopis.client.sync_client",
-    "SyncNotifications": "octopis.client.sync_client",
+    "SyncDurableNotifications": "octopis.client.sync_streams",
+    "SyncNotifications": "octopis.client.sync_streams",
     "connect_sync": "octopis.client.sync_client",
 }
 

@@ -16,7 +16,7 @@ import msgspec
 import uvloop
 
 import octopis
-from octopis.broker.settings import OverlayConfiguration
+from octopis.broker.settings import Durability, OverlayConfiguration
 from octopis.client.address import Address
 from octopis.core.delivery.options import DeliveryOptions, Level
 from octopis.core.routing import Algorithm
@@ -47,6 +47,7 @@ def brokers(options: dict[str, Any]) -> None:
         scot=scot,
         routing=RoutingOptions(Algorithm(options["algorithm"])),
         delivery=DeliveryOptions(Level(options.get("level", "memory"))),
+        durability=Durability(**options.get("durability", {})),
         addresses={broker: Address(port=port) for broker, port in ports.items()},
     )
     chosen = [scot.brokers[number] for number in options["brokers"]]

@@ -62,15 +62,11 @@ def run_child(command: list[str], what: str) -> bytes:
 
 
 @contextmanager
-def started_role(role: str, options: dict[str, Any]) -> Iterator["RoleProcess"]:
-    """Run a role of broker_roles.py meanwhile; whatever happens, its process ends."""
-    command = [
-        sys.executable,
-        "-m",
-        "octopis.benchmarks.broker_roles",
-        role,
-        msgspec.json.encode(options).decode(),
-    ]
+def started_role(
+    role: str, options: dict[str, Any], module: str = "octopis.benchmarks.broker_roles"
+) -> Iterator["RoleProcess"]:
+    """Run a role of a module meanwhile; whatever happens, its process ends."""
+    command = [sys.executable, "-m", module, role, msgspec.json.encode(options).decode()]
     popen = subprocess.Popen(  # noqa: S603 - our own
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -104,6 +100,11 @@ class RoleProcess:
             raise OperationFailed(f"the {self._role} of the benchmark ended too early")
         found: dict[str, Any] = msgspec.json.decode(line)
         return found
+
+    def kill(self) -> None:
+        """End the process at once, as by a power cut."""
+        self._popen.kill()
+        self._popen.wait()
 
     def go(self) -> None:
         """Tell the process to go."""

@@ -64,6 +64,10 @@ COMMANDS = {
         "octopis.cli.live.overlay:app",
         "Live overlays on this machine: up, list, status, down, play, config.",
     ),
+    "durable": CommandPlace(
+        "octopis.cli.live.durable:app",
+        "Durable subscriptions of a live overlay: list, show, drop.",
+    ),
     "broker": CommandPlace(
         "octopis.cli.live.overlay:broker_app", "One broker of an overlay, in the foreground."
     ),

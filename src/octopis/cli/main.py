@@ -24,6 +24,7 @@ Start with [bold]octopis demo[/bold], then look around:
   [cyan]octopis broker[/cyan]     one live broker in the foreground, for one broker per machine: run
   [cyan]octopis pub[/cyan], [cyan]sub[/cyan]   publish and subscribe from the shell
   [cyan]octopis store[/cyan]      what brokers keep on disk: check
+  [cyan]octopis durable[/cyan]    subscriptions that outlive their readers: list, show, drop
   [cyan]octopis workload[/cyan]   scenarios from real quotes, on Spark: ingest, build, truth
   [cyan]octopis sweep[/cyan]      many simulations at once, on Spark
   [cyan]octopis trace[/cyan]      what runs have left behind: metrics, check, plot

@@ -25,7 +25,15 @@ from octopis.errors import InvalidConfiguration, InvalidNotification
 
 LINE_MAX = 2**24
 _READ_BYTES = 2**16
-_KEYS = ("attributes", "payload", "publisher", "sequence", "intended_ns", "subscriptions")
+_KEYS = (
+    "attributes",
+    "payload",
+    "publisher",
+    "sequence",
+    "intended_ns",
+    "subscriptions",
+    "position",
+)
 _INTEGER = re.compile(r"[+-]?\d+")
 _FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
@@ -137,6 +145,8 @@ def format_line(received: Received) -> str:
         "intended_ns": received.intended_ns,
         "subscriptions": list(received.subscriptions),
     }
+    if received.position:
+        shown["position"] = received.position
     return json.dumps(shown, ensure_ascii=False) + "\n"
 
 

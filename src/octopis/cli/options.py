@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from msgspec import structs
 
 from octopis.cli import output
 from octopis.cli.topology import load
@@ -69,6 +70,14 @@ ConfigOption = Annotated[
 AlgorithmOption = Annotated[
     Algorithm | None,
     typer.Option(help=f"Route by this one, whatever the file says. {WHAT_ALGORITHMS_ARE}"),
+]
+DurableOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Keep on disk what is accepted, in this folder: it outlives brokers, and durable "
+        "subscriptions can be made.",
+    ),
 ]
 StateOption = Annotated[
     Path | None,
@@ -165,7 +174,10 @@ def takes_plan(**defaults: Any) -> Callable[[Command], Command]:
 
 
 def configured_overlay(
-    topology: str | None, config: Path | None, algorithm: Algorithm | None
+    topology: str | None,
+    config: Path | None,
+    algorithm: Algorithm | None,
+    durable: Path | None = None,
 ) -> NamedOverlay:
     """Return the overlay that flags, environment and file describe, the first coming first."""
     if topology is not None and config is not None:
@@ -175,8 +187,27 @@ def configured_overlay(
     else:
         name = topology or "figure-3"
         text, where = format_topology(load(name)), name
-    flags = {("routing", "algorithm"): None if algorithm is None else algorithm.value}
+    flags = {
+        ("routing", "algorithm"): None if algorithm is None else algorithm.value,
+        ("durability", "folder"): None if durable is None else str(durable),
+    }
     return configured(text, where, os.environ, flags)
+
+
+def overlay_to_run(
+    topology: str | None, config: Path | None, algorithm: Algorithm | None, durable: Path | None
+) -> NamedOverlay:
+    """Return the overlay to start; a folder for its brokers is where this command says it is.
+
+    Their processes, and those that take their place later, may work elsewhere.
+    """
+    found = configured_overlay(topology, config, algorithm, durable)
+    configuration = found.configuration
+    if not configuration.is_durable:
+        return found
+    folder = str(Path(configuration.durability.folder).absolute())
+    durability = structs.replace(configuration.durability, folder=folder)
+    return NamedOverlay(found.topology, structs.replace(configuration, durability=durability))
 
 
 def base_of(state: Path | None) -> Path:

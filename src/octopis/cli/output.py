@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,8 @@ from octopis.files import pretty_json
 from octopis.files import write_text as write_whole
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+_DAYS_FROM_H = 48
 
 ForceFlag = Annotated[bool, typer.Option("--force", help="Replace files that are there already.")]
 
@@ -68,6 +71,15 @@ def print_facts(title: str, facts: Iterable[tuple[str, object]]) -> None:
 def say(text: str) -> None:
     """Print one line of plain text for people."""
     console().print(escape(text))
+
+
+def ago(then_ns: int) -> str:
+    """Say how long ago a time was (nanoseconds since 1970)."""
+    seconds = max(0, time.time_ns() - then_ns) // 10**9
+    hours, minutes = divmod(seconds // 60, 60)
+    if hours >= _DAYS_FROM_H:
+        return f"{hours // 24} days ago"
+    return f"{hours} h {minutes} min ago" if hours else f"{minutes} min {seconds % 60} s ago"
 
 
 def be_quiet() -> None:

@@ -21,11 +21,14 @@ def soak(
     seed: Annotated[
         int | None, typer.Option(min=0, help="Run this one alone, and tell what happened.")
     ] = None,
+    disk: Annotated[
+        bool, typer.Option("--disk", help="Give all brokers disks, and let power fail.")
+    ] = False,
     as_json: output.JsonFlag = False,
 ) -> None:
     """Check reliable delivery: real brokers and channels, under faults that a seed draws."""
     if seed is not None:
-        _replay(seed, as_json=as_json)
+        _replay(seed, disk=disk, as_json=as_json)
         return
     is_over = False
 
@@ -45,7 +48,7 @@ def soak(
         def show(soaked: Soaked) -> None:
             tell("seeds", soaked.seeds, seeds, violated=len(soaked.violated))
 
-        soaked = run_many(first, seeds, show, lambda: is_over)
+        soaked = run_many(first, seeds, show, lambda: is_over, disk=disk)
     if as_json:
         output.print_json(msgspec.to_builtins(soaked))
     else:
@@ -54,7 +57,7 @@ def soak(
         worst = soaked.violated[0].seed
         raise OperationFailed(
             f"laws violated in {len(soaked.violated)} of {soaked.seeds:,} runs: to see what "
-            f"happened, octopis sim soak --seed {worst}"
+            f"happened, octopis sim soak {'--disk ' if disk else ''}--seed {worst}"
         )
     if is_over:
         raise KeyboardInterrupt
@@ -77,8 +80,8 @@ def _print(soaked: Soaked) -> None:
         output.say(f"Seed {each.seed} ({each.kind}): {each.violations[0]}")
 
 
-def _replay(seed: int, *, as_json: bool) -> None:
-    outcome = run_seed(seed, tells=True)
+def _replay(seed: int, *, disk: bool, as_json: bool) -> None:
+    outcome = run_seed(seed, disk=disk, tells=True)
     if as_json:
         output.print_json(msgspec.to_builtins(outcome))
     else:

@@ -17,15 +17,7 @@ from octopis.client.streams import Gap, Notifications, Streams
 from octopis.client.subscribing import Subscribing
 from octopis.client.unanswered import Unanswered
 from octopis.core.model import BrokerId, Value
-from octopis.core.wire.client import (
-    SETTLED_MS_MAX,
-    AnswerItem,
-    Consumed,
-    Delivery,
-    SettledRequest,
-    encode_request,
-)
-from octopis.core.wire.control import StatusRequest, encode_control
+from octopis.core.wire.client import AnswerItem, Consumed, Delivery, encode_request
 from octopis.core.wire.greeting import ClientHello, Welcome
 from octopis.errors import (
     ConnectionFailed,
@@ -33,7 +25,6 @@ from octopis.errors import (
     InvalidConfiguration,
     InvalidFilter,
     NotOpen,
-    NotSettled,
     OctopisError,
 )
 
@@ -43,10 +34,6 @@ if TYPE_CHECKING:
 WINDOW = 10_000
 """How many notifications wait in a client at most, for its program to read them."""
 
-SETTLED_S = 10.0
-"""How long `settled` waits, unless told otherwise."""
-
-_ANSWER_S = 2.0
 SILENCE_S = 20.0
 _log = logging.getLogger(__name__)
 
@@ -97,7 +84,9 @@ class Client(StagingClient):
         self._session_s = 0.0
         self._requests = count(1)
         self._unanswered = Unanswered(self._requests, resend=resend)
-        self._publishing = Publishing(self.id, self._open_connection, self._unanswered)
+        self._publishing = Publishing(
+            self.id, self._open_connection, self._open_now, self._unanswered
+        )
 
     # Life
 
@@ -130,31 +119,6 @@ class Client(StagingClient):
         if self._connection is not None:
             self._connection.close("the client is done")
             await self._connection.lost
-
-    async def status(self) -> dict[str, Any]:
-        """Ask the broker how it is."""
-        connection = await self._open_connection()
-        found = await connection.ask(lambda request: encode_control(StatusRequest(request)))
-        assert isinstance(found, dict)
-        return found
-
-    async def settled(self, *, timeout_s: float = SETTLED_S) -> None:
-        """Wait until every living broker knows all subscriptions made, or ended, before.
-
-        So what is published after that reaches them. Raises NotSettled, which names the brokers
-        that have not confirmed within `timeout_s`.
-        """
-        limit_ms = round(timeout_s * 1000)
-        if not 0 <= limit_ms <= SETTLED_MS_MAX:
-            most_s = SETTLED_MS_MAX // 1000
-            raise InvalidConfiguration(f"timeout_s is between 0 and {most_s}, not {timeout_s:g}")
-        connection = await self._open_connection()
-        answer = connection.ask(lambda request: encode_request(SettledRequest(request, limit_ms)))
-        try:
-            async with asyncio.timeout(timeout_s + _ANSWER_S):
-                await answer
-        except TimeoutError as failure:
-            raise NotSettled from failure
 
     # Publishing
 
@@ -326,9 +290,15 @@ class Client(StagingClient):
             await self._connected.wait()
             if self._failure is not None:
                 raise self._failure
-            if self._connection is not None and self._connection.is_open:
-                return self._connection
+            if (connection := self._open_now()) is not None:
+                return connection
             self._connected.clear()  # `_keep` has not noticed yet
+
+    def _open_now(self) -> ClientConnection | None:
+        """Return the connection, if there is one over which the client has gone on."""
+        connection = self._connection
+        is_there = self._connected.is_set() and self._failure is None
+        return connection if is_there and connection is not None and connection.is_open else None
 
     def _dialled(self) -> ClientConnection:
         """Return a connection that says who this client is, and what it has."""

@@ -2,14 +2,14 @@
 
 import asyncio
 import logging
-from abc import ABC, abstractmethod
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from octopis.client.connection import ClientConnection
+from octopis.client.asking import AskingClient
 from octopis.client.streams import Gap, Received
 from octopis.core.delivery.lasting.records import Policy
 from octopis.core.wire.durable import (
@@ -52,15 +52,11 @@ class Batch(msgspec.Struct, frozen=True):
     epoch: int
 
 
-class DurableClient(ABC):
+class DurableClient(AskingClient):
     """What a client does with durable subscriptions."""
 
     has_secret = False
     """Whether they can be for this client alone; else they are for all who know their names."""
-
-    @abstractmethod
-    async def _open_connection(self) -> ClientConnection:
-        """Return a connection, as soon as there is one."""
 
     async def read(
         self, durable: str, after_position: int, max_count: int = READ_MAX, *, wait_s: float = 0.0
@@ -162,8 +158,9 @@ class DurableNotifications:
 
     Use it as `async with client.subscribe(..., durable="name") as notifications`. Leaving it ends
     the stream, not the subscription: what comes meanwhile is kept. Unless `acks` is "manual", a
-    notification is acknowledged when the next one is taken, and the last one when the stream is
-    left without an error. What is not acknowledged comes again.
+    notification is acknowledged when the next one is asked for (or a little later: acknowledgements
+    are gathered), and the last one when the stream is left without an error. What is not
+    acknowledged comes again.
     """
 
     def __init__(  # noqa: PLR0913 - named options of one stream
@@ -187,7 +184,9 @@ class DurableNotifications:
         self.epoch = 0
         self.gaps = 0
         self._home, self._filter, self._start, self._policy = home, filter_, start, policy
-        self._acks_itself = acks_itself
+        self.acks_itself = acks_itself
+        """Whether what was taken is acknowledged when more is taken."""
+
         self._on_gap = on_gap
         self._buffer: deque[Received | Gap] = deque()
         self._fetched = 0
@@ -200,7 +199,7 @@ class DurableNotifications:
         return self
 
     async def __aexit__(self, kind: object, *_: object) -> None:
-        await self.close(ack=kind is None and self._acks_itself)
+        await self.close(ack=kind is None and self.acks_itself)
 
     async def open(self) -> None:
         """Begin; returns when the broker has the subscription on disk."""
@@ -247,35 +246,57 @@ class DurableNotifications:
         return self
 
     async def __anext__(self) -> Received:
+        await self._acknowledge_taken()
         while True:
             while self._buffer:
                 found = self._pop()
                 if found is not None:
-                    await self._take([found])
+                    self.position = found.position
                     return found
             await self._fill()
 
     async def batches(self) -> AsyncIterator[list[Received]]:
         """Yield all that has come since the last time, in one list: for speed."""
         while True:
+            await self._acknowledge_taken()
+            batch = await self.fetch()
+            self.position = batch[-1].position
+            yield batch
+
+    async def fetch(self) -> list[Received]:
+        """Return all that has come since the last time; the caller sets `position` to what it took.
+
+        Nothing is lost where this is cancelled: the next call returns it.
+        """
+        while True:
             while not self._buffer:
                 await self._fill()
             count = len(self._buffer)
             batch = [found for _ in range(count) if (found := self._pop()) is not None]
             if batch:
-                await self._take(batch)
-                yield batch
+                return batch
 
-    async def _take(self, batch: list[Received]) -> None:
-        """Acknowledge what was taken before these, now and then."""
-        before, self.position = self.position, batch[-1].position
-        if not self._acks_itself or before <= self.acked:
-            return
-        now = asyncio.get_running_loop().time()
-        if before - self.acked >= _ACK_EVERY or now - self._said_at >= _ACK_S:
-            self.acked, self._said_at = before, now
-            shared = not self._home.has_secret
-            await self._home.tell_durable(AckDurable, self.name, self.epoch, before, shared)
+    async def _acknowledge_taken(self) -> None:
+        if upto := self.to_acknowledge():
+            await self.tell_acked(upto)
+
+    def to_acknowledge(self) -> int:
+        """Return up to where to acknowledge what was taken before, or 0 where that can wait.
+
+        Who asks for more is done with what came before.
+        """
+        if not self.acks_itself or self.position <= self.acked:
+            return 0
+        now = time.monotonic()
+        if self.position - self.acked < _ACK_EVERY and now - self._said_at < _ACK_S:
+            return 0
+        self.acked, self._said_at = self.position, now
+        return self.position
+
+    async def tell_acked(self, upto: int) -> None:
+        """Acknowledge all up to a position, without waiting for the disk."""
+        shared = not self._home.has_secret
+        await self._home.tell_durable(AckDurable, self.name, self.epoch, upto, shared)
 
     def _pop(self) -> Received | None:
         item = self._buffer.popleft()
@@ -294,16 +315,18 @@ class DurableNotifications:
             raise NotOpen(
                 "the stream is not open: use `async with client.subscribe(...) as notifications`"
             )
-        reading = self._reading or self._read()
+        reading = self._reading = self._reading or self._read()
+        # Whoever waits no longer leaves the read under way: the broker has it, and the next who
+        # waits gets what it brings.
+        await asyncio.wait([reading])
         self._reading = None
         try:
-            batch = await reading
+            batch = reading.result()
+        except asyncio.CancelledError:  # it was closed meanwhile
+            raise NotOpen(f"the stream of {self.name!r} is closed") from None
         except ConnectionLost as failure:
             _log.debug("%s: reading goes on after a break: %s", self.name, failure)
             return
-        except BaseException:
-            reading.cancel()
-            raise
         if batch.epoch != self.epoch:
             reason = f"the durable subscription {self.name!r} was made anew since"
             raise InvalidSubscription(reason, self.name)

@@ -5,8 +5,11 @@ import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from itertools import count
 from typing import Any
+
+from msgspec import Struct, field
 
 from octopis.client.connection import ClientConnection
 from octopis.client.unanswered import Unanswered
@@ -14,7 +17,7 @@ from octopis.core.model import BrokerId, Notification, Value
 from octopis.core.wire.client import AnswerItem
 from octopis.core.wire.greeting import Welcome
 from octopis.core.wire.published import PUBLISH_MAX, encode_published
-from octopis.errors import ConnectionLost, InvalidNotification
+from octopis.errors import ConnectionLost, InvalidNotification, OctopisError
 
 CHUNK_BYTES = 32 * 1024
 """So many bytes of publications share a frame, and an answer."""
@@ -28,18 +31,39 @@ Publication = (
 """Attributes; or with a payload; or with a payload and when it was meant to be published."""
 
 
+class _Chunk(Struct):
+    """Publications that share a request: some of `publish_many`, or single ones of one turn."""
+
+    parts: list[bytes]
+    size: int
+    sent: "asyncio.Future[asyncio.Future[AnswerItem]] | None" = None
+    """Is what the answer will be, for whoever waits until it is sent."""
+
+    singles: "list[asyncio.Future[None]]" = field(default_factory=list)
+    """Who waits for each of the parts, where each has its own."""
+
+    answer: "asyncio.Future[AnswerItem] | None" = None
+
+
 class Publishing:
-    """Publishes in the name of one client, over whatever connection there is."""
+    """Publishes in the name of one client, over whatever connection there is.
+
+    All goes in the order of the publications' numbers: by these a broker knows what comes again.
+    What is published one by one in a turn of the event loop, or while there is no room, shares
+    requests: so many tasks that publish cost a broker hardly more than one that has many.
+    """
 
     def __init__(
         self,
         publisher: str,
         open_connection: Callable[[], Awaitable[ClientConnection]],
+        open_now: Callable[[], ClientConnection | None],
         unanswered: Unanswered,
     ) -> None:
         self.limits = Welcome(BrokerId("", 0), 2**24, 2**20)  # until a broker says otherwise
         self._publisher = publisher
         self._open_connection = open_connection
+        self._open_now = open_now
         self._unanswered = unanswered
         self._sequence = count(1)
         self._under_way = 0
@@ -47,34 +71,60 @@ class Publishing:
         self.unsent = 0
         """How many copies the host broker could not send, as links were down."""
 
-        self._room = asyncio.Event()
-        self._turn = asyncio.Lock()
+        self._queue: deque[_Chunk] = deque()
+        self._open: _Chunk | None = None
+        """The last of the queue, where single publications may join it."""
+
+        self._is_scheduled = False
+        self._waiting: asyncio.Task[None] | None = None
 
     async def publish(
         self, attributes: Mapping[str, Value], payload: bytes, intended_ns: int | None
     ) -> None:
         """Publish one, and wait until it is accepted."""
-        await (await self._send([self._encode(attributes, payload, intended_ns)]))
+        encoded = self._encode(attributes, payload, intended_ns)
+        loop = asyncio.get_running_loop()
+        chunk = self._open
+        if (
+            chunk is None
+            or chunk.size + len(encoded) > CHUNK_BYTES
+            or len(chunk.parts) >= PUBLISH_MAX
+        ):
+            chunk = self._open = _Chunk([], _OVERHEAD)
+            self._queue.append(chunk)
+        accepted: asyncio.Future[None] = loop.create_future()
+        chunk.parts.append(encoded)
+        chunk.singles.append(accepted)
+        chunk.size += len(encoded)
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            loop.call_soon(self._send)
+        try:
+            await accepted
+        except asyncio.CancelledError:
+            if chunk.answer is not None and all(each.done() for each in chunk.singles):
+                chunk.answer.cancel()  # nobody waits for it any more
+            raise
 
     async def publish_many(self, publications: Iterable[Publication]) -> int:
         """Publish many, wait until all are accepted, and return how many."""
         check_several(publications)
         published = 0
         under_way: deque[asyncio.Future[Any]] = deque()
-        chunk: list[bytes] = []
+        parts: list[bytes] = []
         size = 0
         try:
             for publication in publications:
-                chunk.append(self.encoded(publication))
+                parts.append(self.encoded(publication))
                 published += 1
-                size += len(chunk[-1])
-                if size >= CHUNK_BYTES or len(chunk) >= PUBLISH_MAX:
-                    under_way.append(await self._send(chunk))
-                    chunk, size = [], 0
+                size += len(parts[-1])
+                if size >= CHUNK_BYTES or len(parts) >= PUBLISH_MAX:
+                    under_way.append(await self._sent(parts, size))
+                    parts, size = [], 0
                     while under_way and under_way[0].done() and not under_way[0].exception():
                         under_way.popleft()
-            if chunk:
-                under_way.append(await self._send(chunk))
+            if parts:
+                under_way.append(await self._sent(parts, size))
         finally:
             await _answered(under_way)
         return published
@@ -96,8 +146,8 @@ class Publishing:
             )
 
     def wake(self) -> None:
-        """Let whoever waits for room look again: the connection has changed."""
-        self._room.set()
+        """Send what waits, if that is possible now: the connection has changed."""
+        self._send()
 
     def encoded(self, publication: Publication) -> bytes:
         """Return a publication with its number as it goes over the wire."""
@@ -126,30 +176,90 @@ class Publishing:
             )
         return encoded
 
-    async def _send(self, chunk: list[bytes]) -> "asyncio.Future[Any]":
-        """Send notifications as soon as there is a connection with room for them.
+    async def _sent(self, parts: list[bytes], size: int) -> "asyncio.Future[AnswerItem]":
+        """Send notifications when it is their turn; return what their answer will be."""
+        sent: asyncio.Future[asyncio.Future[AnswerItem]]
+        sent = asyncio.get_running_loop().create_future()
+        self._queue.append(_Chunk(parts, size + _OVERHEAD, sent))
+        self._open = None
+        self._send()
+        return await sent
 
-        They go in the order of their numbers: by these a broker knows what comes again.
-        """
-        size = sum(map(len, chunk)) + _OVERHEAD
-        async with self._turn:
-            while True:
-                connection = await self._open_connection()
-                if not self._under_way or self._under_way + size <= self.limits.publish_window:
-                    break
-                self._room.clear()
-                await self._room.wait()
-            answer = self._unanswered.send(chunk, connection)
-        self._under_way += size
+    def _send(self) -> None:
+        """Send what waits, as far as there is a connection with room for it."""
+        self._is_scheduled = False
+        while self._queue:
+            connection, chunk = self._open_now(), self._queue[0]
+            if connection is None:
+                if self._waiting is None:
+                    loop = asyncio.get_running_loop()
+                    self._waiting = loop.create_task(self._await_connection())
+                return
+            if self._under_way and self._under_way + chunk.size > self.limits.publish_window:
+                return  # the next answer makes room
+            self._take_first()
+            if _drop_abandoned(chunk):
+                self._send_one(chunk, connection)
 
-        def answered(answer: "asyncio.Future[Any]") -> None:
-            self._under_way -= size
-            self._room.set()
-            if not answer.cancelled() and answer.exception() is None:
+    async def _await_connection(self) -> None:
+        """Send as soon as there is a connection; where there will be none, say so to all."""
+        try:
+            await self._open_connection()
+        except OctopisError as failure:
+            while self._queue:
+                _fail(self._take_first(), failure)
+        finally:
+            self._waiting = None
+        self._send()
+
+    def _take_first(self) -> _Chunk:
+        chunk = self._queue.popleft()
+        if chunk is self._open:
+            self._open = None
+        return chunk
+
+    def _send_one(self, chunk: _Chunk, connection: ClientConnection) -> None:
+        answer = chunk.answer = self._unanswered.send(chunk.parts, connection)
+        self._under_way += chunk.size
+        answer.add_done_callback(partial(self._take_answer, chunk))
+        if chunk.sent is not None:
+            chunk.sent.set_result(answer)
+
+    def _take_answer(self, chunk: _Chunk, answer: "asyncio.Future[AnswerItem]") -> None:
+        self._under_way -= chunk.size
+        failure = None if answer.cancelled() else answer.exception()
+        if failure is not None:
+            _fail(chunk, failure)
+        else:
+            if not answer.cancelled():
                 self._note(answer.result())
+            for each in chunk.singles:
+                if not each.done():
+                    each.set_result(None)
+        if self._queue:
+            self._send()
 
-        answer.add_done_callback(answered)
-        return answer
+
+def _drop_abandoned(chunk: _Chunk) -> bool:
+    """Leave out what nobody waits for any more; False where nothing is left to be sent."""
+    if chunk.sent is not None:
+        return not chunk.sent.done()
+    if any(each.done() for each in chunk.singles):
+        left = [each.done() for each in chunk.singles]
+        chunk.parts = [each for each, gone in zip(chunk.parts, left, strict=True) if not gone]
+        chunk.singles = [each for each in chunk.singles if not each.done()]
+    return bool(chunk.parts)
+
+
+def _fail(chunk: _Chunk, failure: BaseException) -> None:
+    """Tell all who wait for a chunk; each of the single ones that its own one is concerned."""
+    if chunk.sent is not None and not chunk.sent.done():
+        chunk.sent.set_exception(failure)
+    if isinstance(failure, ConnectionLost) and failure.publications:
+        failure = ConnectionLost(failure.reason, 1)
+    for each in chunk.singles:
+        if not each.done():
+            each.set_exception(failure)
 
 
 def check_several(publications: object) -> None:

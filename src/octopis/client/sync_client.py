@@ -5,24 +5,19 @@ An event loop in a thread of its own does the work.
 
 import asyncio
 import threading
-from collections import deque
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import uvloop
 
-from octopis.client.client import SETTLED_S, Client
+from octopis.client.asking import SETTLED_S
+from octopis.client.client import Client
+from octopis.client.durable import Batch, DurableNotifications, Start
 from octopis.client.publishing import Publication, check_several
-from octopis.client.streams import Gap, Notifications, Received
+from octopis.client.streams import Gap
+from octopis.client.sync_streams import SyncDurableNotifications, SyncNotifications
 from octopis.core.model import BrokerId, Value
+from octopis.core.wire.durable import READ_MAX, DurableInfo
 from octopis.errors import NotOpen
 
 if TYPE_CHECKING:
@@ -87,21 +82,64 @@ class SyncClient:
         check_several(publications)
         return self.wait(self._client.publish_many(list(publications)))
 
+    @overload
     def subscribe(
         self,
         *filters: "str | Filter",
         dialect: str = "sql",
         on_gap: Callable[[Gap], None] | None = None,
         names: Sequence[str] | None = None,
+        durable: None = None,
         timeout_s: float | None = None,
-    ) -> "SyncNotifications":
+    ) -> SyncNotifications: ...
+
+    @overload
+    def subscribe(
+        self,
+        *filters: "str | Filter",
+        dialect: str = "sql",
+        on_gap: Callable[[Gap], None] | None = None,
+        durable: str,
+        start: Start = None,
+        policy: str | None = None,
+        acks: Literal["auto", "manual"] = "auto",
+        timeout_s: float | None = None,
+    ) -> SyncDurableNotifications: ...
+
+    def subscribe(
+        self, *filters: "str | Filter", timeout_s: float | None = None, **options: Any
+    ) -> SyncNotifications | SyncDurableNotifications:
         """Return a stream of what any of the filters matches; see Client.subscribe.
 
         Iterating ends where nothing has come for `timeout_s` seconds; without it, it waits.
         `on_gap` is called in the client's own thread.
         """
-        stream = self._client.subscribe(*filters, dialect=dialect, on_gap=on_gap, names=names)
+        stream = self._client.subscribe(*filters, **options)
+        if isinstance(stream, DurableNotifications):
+            return SyncDurableNotifications(self, stream, timeout_s)
         return SyncNotifications(self, stream, timeout_s)
+
+    # Durable subscriptions
+
+    def read(
+        self, durable: str, after_position: int, max_count: int = READ_MAX, *, wait_s: float = 0.0
+    ) -> Batch:
+        """Return what a durable subscription has after a position; see Client.read."""
+        return self.wait(self._client.read(durable, after_position, max_count, wait_s=wait_s))
+
+    def ack(self, durable: str, epoch: int, position: int) -> None:
+        """Release all that a durable subscription has up to a position, for good."""
+        self.wait(self._client.ack(durable, epoch, position))
+
+    def durables(self) -> list[DurableInfo]:
+        """Return the durable subscriptions that live at the broker of this client."""
+        return self.wait(self._client.durables())
+
+    def drop_durable(self, name: str) -> None:
+        """End a durable subscription, with all that is kept for it."""
+        self.wait(self._client.drop_durable(name))
+
+    # The broker
 
     def status(self) -> dict[str, Any]:
         """Ask the broker how it is."""
@@ -133,77 +171,6 @@ class SyncClient:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
-
-
-class SyncNotifications:
-    """A stream of notifications, for `with` and `for`; or `open` it, and `close` it at the end."""
-
-    def __init__(self, client: SyncClient, stream: Notifications, timeout_s: float | None) -> None:
-        self._client = client
-        self._stream = stream
-        self._timeout_s = timeout_s
-        self._batches: AsyncIterator[list[Received]] = stream.batches()
-        self._ready: deque[Received] = deque()
-
-    def __enter__(self) -> "SyncNotifications":
-        self.open()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def open(self) -> None:
-        """Subscribe; returns when the host broker has accepted all filters."""
-        self._client.wait(self._stream.open())
-
-    def close(self) -> None:
-        """Unsubscribe, and end the stream."""
-        self._client.wait(self._stream.close())
-
-    def __iter__(self) -> Iterator[Received]:
-        return self
-
-    def __next__(self) -> Received:
-        if not self._ready and not self._fill(self._timeout_s):
-            raise StopIteration
-        return self._ready.popleft()
-
-    def next(self, timeout: float | None = None) -> Received | None:
-        """Return the next notification, or None where none has come for `timeout` seconds.
-
-        None also where the stream has ended. Without `timeout` it waits.
-        """
-        return self._ready.popleft() if self._ready or self._fill(timeout) else None
-
-    def batches(self) -> Iterator[list[Received]]:
-        """Yield everything that has arrived since the last time, in one list: for speed."""
-        while self._ready or self._fill(self._timeout_s):
-            batch = list(self._ready)
-            self._ready.clear()
-            yield batch
-
-    def _fill(self, timeout_s: float | None) -> bool:
-        """Wait for something to read; False where nothing came in time, or nothing more will."""
-        try:
-            self._ready += self._client.wait(self._batch(timeout_s))
-        except (TimeoutError, StopAsyncIteration):
-            self._batches = self._stream.batches()
-            return False
-        return True
-
-    @property
-    def subscriptions(self) -> "dict[str, Filter]":
-        """The filters by their subscriptions' ids."""
-        return self._stream.subscriptions
-
-    @property
-    def gaps(self) -> int:
-        """How many gaps there were so far."""
-        return self._stream.gaps
-
-    async def _batch(self, timeout_s: float | None) -> list[Received]:
-        async with asyncio.timeout(timeout_s):
-            return await anext(self._batches)
 
 
 def connect_sync(address: str, **options: Any) -> SyncClient:

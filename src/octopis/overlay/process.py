@@ -2,8 +2,8 @@
 
 Its standard input is a pipe that only the starter holds. The word "drain" there begins an orderly
 stop; its end is the order to stop, and also comes when the starter is gone, however it ended. On
-standard output it says "ready" and, while it drains, "queued N". `Child` is the starter's side of
-that, `main` the other.
+standard output it says "ready"; while it drains, "queued N"; and where it cannot run, and could not
+the next time either, "refused" and why. `Child` is the starter's side of that, `main` the other.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ import uvloop
 from octopis.broker.tracing import TraceOptions
 from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId
-from octopis.errors import OctopisError
+from octopis.errors import OctopisError, StoreFull
 from octopis.overlay.deployment import (
     all_ready,
     raise_file_limit,
@@ -68,6 +68,9 @@ class Child:
         self.queued = 0
         """How many messages wait in its queues, while draining."""
 
+        self.refusal = ""
+        """Why it cannot run, as it says itself; empty where it has said nothing."""
+
         self.number = number
         self._process: asyncio.subprocess.Process | None = None
         self._listener: asyncio.Task[None] | None = None
@@ -91,9 +94,12 @@ class Child:
         self._listener = asyncio.create_task(self._listen())
 
     async def ended(self) -> int:
-        """Wait until the process has ended, and return its exit status."""
+        """Wait until the process has ended and all is heard that it said; return its status."""
         assert self._process is not None
-        return await self._process.wait()
+        assert self._listener is not None
+        status = await self._process.wait()
+        await asyncio.wait([self._listener])
+        return status
 
     @property
     def has_ended(self) -> bool:
@@ -140,6 +146,8 @@ class Child:
 
     def fault(self, status: int) -> str:
         """Say that the process has ended for good, why, and what it said last."""
+        if self.refusal:
+            return f"{self.refusal}, so this overlay does not run"
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
         tail = "".join(f"\n  {line}" for line in lines[-_LOG_LINES:])
         return (
@@ -151,11 +159,13 @@ class Child:
         assert self._process is not None
         assert self._process.stdout is not None
         async for line in self._process.stdout:
-            word, _, count = line.decode().strip().partition(" ")
+            word, _, rest = line.decode().strip().partition(" ")
             if word == "ready":
                 self.ready.set()
+            elif word == "refused":
+                self.refusal = rest
             elif word == "queued":
-                self.queued = int(count)
+                self.queued = int(rest)
                 self.empty_reports = 0 if self.queued else self.empty_reports + 1
 
 
@@ -172,6 +182,8 @@ def main() -> None:
         uvloop.run(_serve(order))
     except OctopisError as failure:
         logging.getLogger(__name__).error("%s", failure)  # noqa: TRY400 - one clear sentence
+        if not isinstance(failure, StoreFull):  # there may be room the next time
+            _say(f"refused {' '.join(str(failure).split())}")
         sys.exit(failure.exit_status)
 
 

@@ -1,37 +1,25 @@
 """Asks every broker of an overlay how it is, over the wire."""
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from octopis.client.client import Client
 from octopis.core.routing import Algorithm
 from octopis.errors import OctopisError
+from octopis.overlay.asking import CONNECT_S, ask_each
 
-_AT_ONCE = 16
 Statuses = dict[str, dict[str, Any]]
 
 
-async def ask_all(addresses: Mapping[str, str], connect_s: float = 3.0) -> Statuses:
+async def ask_all(addresses: Mapping[str, str], connect_s: float = CONNECT_S) -> Statuses:
     """Return the status of each broker with its `address`; `error` where it cannot be reached."""
-    room = asyncio.Semaphore(_AT_ONCE)
-
-    async def ask(address: str) -> dict[str, Any]:
-        place = f"octopis://{address}"
-        client = Client(place, connect_s=connect_s, reconnect_s=0, observer=True)
-        async with room:
-            try:
-                async with asyncio.timeout(2 * connect_s), client:
-                    return await client.status()
-            except OctopisError as failure:
-                return {"error": str(failure)}
-            except TimeoutError:
-                return {"error": f"no answer from octopis://{address}"}
-
-    found = await asyncio.gather(*(ask(address) for address in addresses.values()))
+    found = await ask_each(addresses, Client.status, connect_s=connect_s, observer=True)
     return {
-        broker: {"address": address, **status}
-        for (broker, address), status in zip(addresses.items(), found, strict=True)
+        broker: {
+            "address": addresses[broker],
+            **({"error": str(answer)} if isinstance(answer, OctopisError) else answer),
+        }
+        for broker, answer in found.items()
     }
 
 
@@ -55,6 +43,7 @@ def totals(statuses: Statuses) -> dict[str, Any]:
         "overloaded": sum(link["overloaded"] for link in links),
         "backpressure": sorted({each for status in answered for each in status["backpressure"]}),
         "delivery": _delivery(answered),
+        "store": _store(answered),
         "dead": _dead(answered),
         "gone_around": _gone_around(answered),
     }
@@ -73,6 +62,24 @@ def _delivery(answered: list[dict[str, Any]]) -> dict[str, Any]:
         for name in ("waits_for", "gone")
     }
     return {**sums, **lists}
+
+
+def _store(answered: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the sums over all disks, where there are any, and those that take nothing more."""
+    found = {each["broker"]: each for each in answered if "store" in each}
+    if not found:
+        return {}
+    durables = [each for status in found.values() for each in status["durables"].values()]
+    stores = {broker: status["store"] for broker, status in found.items()}
+    return {
+        "bytes": sum(each["bytes"] for each in stores.values()),
+        "records": sum(each["records"] for each in stores.values()),
+        "damages": sum(each["damages"] for each in stores.values()),
+        "full": [broker for broker, each in stores.items() if each["state"] == "full"],
+        "failed": [broker for broker, each in stores.items() if each["state"] == "failed"],
+        "durables": len(durables),
+        "lag": sum(each["lag"] for each in durables),
+    }
 
 
 def _dead(answered: list[dict[str, Any]]) -> list[str]:

@@ -134,8 +134,8 @@ class Supervisor:
 
         A process that ends by itself is started anew. Raises OperationFailed where a port is
         taken or too few files may be open (then nothing was started), and where a process ends
-        during the start, again and again, or while a trace is written, which would have a hole
-        (then the others were stopped).
+        during the start, again and again, because it cannot run (a store that cannot be opened),
+        or while a trace is written, which would have a hole (then the others were stopped).
         """
         overlay = parse_overlay(self._order.configuration, "the overlay's document")
         limits, scot = overlay.configuration.limits, overlay.configuration.scot
@@ -201,7 +201,7 @@ class Supervisor:
                     task.cancel()
             for child, status in died if not stop.done() else ():
                 delay_s = deaths[child.number].next_start_s(time.monotonic())
-                if delay_s is None:
+                if delay_s is None or child.refusal:
                     raise OperationFailed(child.fault(status))
                 _log.warning("%s; it starts anew in %g s", child.ending(status), delay_s)
                 await asyncio.wait([stop], timeout=delay_s)

@@ -151,7 +151,7 @@ def test_large_record_has_a_segment_of_its_own(tmp_path: Path):
             await live.settled()
             sizes = [(tmp_path / name).stat().st_size for name in segments(tmp_path)]
             assert sizes == [SEGMENT_BYTES, 10_020, SEGMENT_BYTES]
-            assert live.store.bytes == SEGMENT_BYTES + 10_020 + 21
+            assert live.store.used_bytes == SEGMENT_BYTES + 10_020 + 21
             assert live.store.read([1, 2, 3]) == [b"a", b"l" * 10_000, b"b"]
 
     run(use)

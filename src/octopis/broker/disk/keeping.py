@@ -21,6 +21,7 @@ from octopis.core.delivery.lasting.channels import LastingChannels
 from octopis.core.model import BrokerId
 from octopis.core.routing import Broker
 from octopis.core.routing.target_routing import Accepted
+from octopis.core.wire.link import overlay_digest
 from octopis.core.wire.published import Published
 from octopis.errors import StoreFailed, StoreFull
 from octopis.store import Store
@@ -66,7 +67,8 @@ class Keeping:
         begun = time.monotonic()
         self.store = Store(
             folder_of(options.folder, broker),
-            broker.short,
+            # Broker b,2 of another overlay has other neighbours, and numbers them differently.
+            f"{broker.short} of the overlay {overlay_digest(overlay.scot)}",
             segment_bytes=min(_SEGMENT_BYTES, options.quota_bytes // _SEGMENTS_MIN),
             sync=options.sync,
             interval_s=options.interval_ms / 1000,

@@ -27,12 +27,14 @@ from octopis.cli.live.overlay_output import (
 from octopis.cli.options import (
     AlgorithmOption,
     ConfigOption,
+    DurableOption,
     NameArgument,
     StateOption,
     TopologyOption,
     addresses_of,
     base_of,
     configured_overlay,
+    overlay_to_run,
 )
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.overlay.deployment import Addresses, run
@@ -63,6 +65,7 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
     topology: TopologyOption = None,
     config: ConfigOption = None,
     algorithm: AlgorithmOption = None,
+    durable: DurableOption = None,
     processes: Annotated[
         int | None, typer.Option(min=1, help="Over how many processes; as many as cores.")
     ] = None,
@@ -83,7 +86,7 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
     as_json: output.JsonFlag = False,
 ) -> None:
     """Start all brokers of an overlay, and say where to connect. Ctrl-C drains and stops it."""
-    overlay = configured_overlay(topology, config, algorithm)
+    overlay = overlay_to_run(topology, config, algorithm, durable)
     if trace is not None:
         _check_trace(trace)
     order = OverlayOrder(
@@ -226,6 +229,7 @@ def run_broker(  # noqa: PLR0913, PLR0917 - each is an option of the command
         str, typer.Option(metavar="REGION,CLUSTER", help="Which broker this is, as in b,2.")
     ],
     algorithm: AlgorithmOption = None,
+    durable: DurableOption = None,
     trace: TraceOption = None,
     level: LevelOption = Level.DELIVERIES,
     verbose: Annotated[
@@ -233,7 +237,7 @@ def run_broker(  # noqa: PLR0913, PLR0917 - each is an option of the command
     ] = False,
 ) -> None:
     """Run one broker until Ctrl-C or SIGTERM; then it drains its queues and stops."""
-    overlay = configured_overlay(None, config, algorithm).configuration
+    overlay = overlay_to_run(None, config, algorithm, durable).configuration
     chosen = overlay.scot.broker(broker)
     for other in overlay.scot.neighbours(chosen):
         if not overlay.address(other).port:

@@ -1,11 +1,11 @@
 """How live overlays are shown."""
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from octopis.cli import output
+from octopis.cli.live.disk_output import disk_facts, print_disks
 from octopis.core.routing import Algorithm
 from octopis.overlay.registry import OverlayState
 from octopis.overlay.status import Statuses, totals
@@ -73,7 +73,7 @@ def print_overlays(running: list[OverlayState], ended: list[OverlayState]) -> No
             each.algorithm,
             each.url,
             str(each.pid),
-            _age(each),
+            output.ago(each.started_ns),
         )
         for each, state in [
             *((each, "ended") for each in ended),
@@ -84,12 +84,6 @@ def print_overlays(running: list[OverlayState], ended: list[OverlayState]) -> No
     output.print_table("Overlays", columns, rows)
     for each in ended:
         output.say(f"{each.name} ended without an orderly stop: its logs are in {each.folder}")
-
-
-def _age(state: OverlayState) -> str:
-    seconds = max(0, time.time_ns() - state.started_ns) // 10**9
-    hours, minutes = divmod(seconds // 60, 60)
-    return f"{hours} h {minutes} min ago" if hours else f"{minutes} min {seconds % 60} s ago"
 
 
 def print_status(name: str, statuses: Statuses, *, all_links: bool) -> None:
@@ -109,6 +103,7 @@ def print_status(name: str, statuses: Statuses, *, all_links: bool) -> None:
     for broker, status in statuses.items():
         if "error" in status:
             output.say(f"{broker}: {status['error']}")
+    print_disks(statuses)
     _print_totals(name, statuses)
 
 
@@ -126,6 +121,7 @@ def _print_totals(name: str, statuses: Statuses) -> None:
         ("IMs", _ims(counters)),
         *_routing(statuses, total),
         *_delivery(total["delivery"]),
+        *disk_facts(total["store"]),
         ("dropped", _drops(drops, counters)),
     ]
     if total["dead"]:

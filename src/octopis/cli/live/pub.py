@@ -11,6 +11,7 @@ import typer
 import uvloop
 
 from octopis.cli import output
+from octopis.cli.live.secrets import SecretOption, secret_of
 from octopis.cli.notifications import line_batches, parse_attributes, parse_line
 from octopis.cli.options import StateOption, address_first
 from octopis.client.client import Client
@@ -46,6 +47,7 @@ def pub(  # noqa: PLR0913, PLR0917 - each is an option of the command
             "--wait", help="Publish when every broker knows all subscriptions made before."
         ),
     ] = False,
+    secret_file: SecretOption = None,
     state: StateOption = None,
 ) -> None:
     """Publish a notification, or many from JSON lines; say how many were accepted."""
@@ -59,7 +61,7 @@ def pub(  # noqa: PLR0913, PLR0917 - each is an option of the command
         source = _once(attributes, payload.encode())
     else:
         source = _lines(file, payload.encode())
-    publisher = _Publisher(rate)
+    publisher = _Publisher(rate, secret_of(secret_file))
     try:
         uvloop.run(publisher.run(url, source, wait=wait))
     except (ConnectionFailed, InvalidNotification):
@@ -75,14 +77,15 @@ _Batch = tuple[_Notifications, OctopisError | None]
 
 
 class _Publisher:
-    def __init__(self, rate: float | None) -> None:
+    def __init__(self, rate: float | None, secret: str | None) -> None:
         self.accepted = 0
+        self._secret = secret
         self._rate = rate
         self._due_s = 0.0
         self._shown_at = time.monotonic()
 
     async def run(self, url: str, source: AsyncIterator[_Batch], *, wait: bool) -> None:
-        async with Client(url, reconnect_s=5.0) as client:
+        async with Client(url, reconnect_s=5.0, secret=self._secret) as client:
             if wait:
                 await client.settled()
             self._due_s = time.time()

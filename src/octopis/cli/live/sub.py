@@ -5,34 +5,65 @@ import os
 import signal
 import subprocess
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import uvloop
 
 from octopis.cli import output
 from octopis.cli.filter import DialectOption
+from octopis.cli.live.durable import home_url
+from octopis.cli.live.secrets import SecretOption, secret_of
 from octopis.cli.notifications import format_line
 from octopis.cli.options import StateOption, address_first
 from octopis.client.client import Client
+from octopis.client.durable import DurableNotifications
 from octopis.client.streams import Gap, Notifications
+from octopis.core.delivery.lasting.records import Policy
 from octopis.core.filters import Filter, parse_filter
-from octopis.errors import InvalidConfiguration, OctopisError
+from octopis.errors import ConnectionLost, InvalidConfiguration, OctopisError
 
 _READY = b"ready"
+_AT_ONCE = 1_000
+"""Notifications that are printed before they are acknowledged."""
+
+_LAST_ACK_S = 2.0
 
 
 def sub(  # noqa: PLR0913, PLR0917 - each is an option of the command
     words: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="[URL] FILTER...",
             help="The broker (that of the latest overlay here), and what to subscribe to: "
-            "\"price > 50 AND symbol = 'IBM'\"; several filters mean any of them.",
+            "\"price > 50 AND symbol = 'IBM'\"; several filters mean any of them. A durable "
+            "subscription that is there needs none.",
         ),
-    ],
+    ] = None,
     count: Annotated[
         int | None, typer.Option(min=1, help="Stop after so many notifications.")
+    ] = None,
+    durable: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Keep the subscription under this name, and what matches until it is printed, "
+            "also while nobody reads: needs `overlay up --durable`.",
+        ),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            metavar="earliest|new|POSITION",
+            help="Where a durable one begins. [behind the last that was printed]",
+        ),
+    ] = None,
+    policy: Annotated[
+        Policy | None,
+        typer.Option(
+            help="When a broker's disk is full: publishers wait (refuse), or it loses its oldest "
+            "(drop_oldest), or what comes (suspend). [refuse]"
+        ),
     ] = None,
     background: Annotated[
         bool,
@@ -42,25 +73,59 @@ def sub(  # noqa: PLR0913, PLR0917 - each is an option of the command
         ),
     ] = False,
     dialect: DialectOption = "sql",
+    secret_file: SecretOption = None,
     state: StateOption = None,
     ready_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Subscribe, and print one line of JSON for each notification, until Ctrl-C.
 
     It says when every broker knows the subscription: what is published from then on will come.
+
+    With --durable NAME the subscription stays when this command ends, and the next one of that
+    name goes on behind the last line that was printed. `octopis durable drop NAME` ends it.
     """
-    url, texts = address_first(words, state)
-    if not texts:
+    url, texts = address_first(words or [], state)
+    if not texts and durable is None:
         raise InvalidConfiguration("say what to subscribe to, such as \"symbol = 'IBM'\"")
+    if durable is None and (start or policy):
+        raise InvalidConfiguration("--start and --policy are for durable ones: say --durable NAME")
     filters = [parse_filter(text, dialect) for text in texts]
+    secret = secret_of(secret_file)
+    lasting = {} if durable is None else _lasting(durable, start, policy)
+    if durable is not None and url not in (words or []):
+        url = home_url(durable, state) or url
     if background:
-        counted = [] if count is None else ["--count", str(count)]
-        _go_on_in_background([*counted, "--dialect", dialect, "--", url, *texts])
+        given = {
+            "--count": count,
+            "--durable": durable,
+            "--start": start,
+            "--policy": None if policy is None else policy.value,
+            "--secret-file": secret_file,
+            "--dialect": dialect,
+        }
+        options = [f"{name}={value}" for name, value in given.items() if value is not None]
+        _go_on_in_background([*options, "--", url, *texts])
         return
     try:
-        uvloop.run(_Subscriber(count, ready_fd).run(url, filters))
+        uvloop.run(_Subscriber(count, ready_fd).run(url, secret, filters, lasting))
     except BrokenPipeError:
         output.be_quiet()
+
+
+def _lasting(name: str, start: str | None, policy: Policy | None) -> dict[str, Any]:
+    """Return what the client is told of a durable subscription."""
+    begin: str | int | None = start
+    if start is not None and start not in {"earliest", "new"}:
+        if not (start.isascii() and start.isdecimal()):
+            raise InvalidConfiguration(
+                f"--start is earliest, new or a position such as 17, not {start!r}"
+            )
+        begin = int(start)
+    chosen = None if policy is None else policy.value
+    return {"durable": name, "start": begin, "policy": chosen, "acks": "manual"}
+
+
+_Stream = Notifications | DurableNotifications
 
 
 class _Subscriber:
@@ -70,21 +135,23 @@ class _Subscriber:
         self._left = count
         self._ready_fd = ready_fd
 
-    async def run(self, url: str, filters: list[Filter]) -> None:
+    async def run(
+        self, url: str, secret: str | None, filters: list[Filter], lasting: dict[str, Any]
+    ) -> None:
         loop, running = asyncio.get_running_loop(), asyncio.current_task()
         assert running is not None
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, running.cancel)
         try:
-            async with Client(url) as client:
-                stream = client.subscribe(*filters, on_gap=_report)
+            async with Client(url, secret=secret) as client:
+                stream: _Stream = client.subscribe(*filters, on_gap=_report, **lasting)
                 async with stream as notifications:
                     _say(f"subscribed at {client.broker}")
                     await self._print(client, notifications)
         except asyncio.CancelledError:
             _say("stopped")
 
-    async def _print(self, client: Client, notifications: Notifications) -> None:
+    async def _print(self, client: Client, notifications: _Stream) -> None:
         if self._ready_fd is not None:
             await client.settled()
             self._say_ready(self._ready_fd)
@@ -110,15 +177,37 @@ class _Subscriber:
         os.write(descriptor, _READY)
         os.close(descriptor)
 
-    async def _print_all(self, notifications: Notifications) -> None:
+    async def _print_all(self, notifications: _Stream) -> None:
         async for batch in notifications.batches():
             shown = batch[: self._left]
-            sys.stdout.write("".join(map(format_line, shown)))
-            sys.stdout.flush()
+            for place in range(0, len(shown), _AT_ONCE):
+                piece = shown[place : place + _AT_ONCE]
+                sys.stdout.write("".join(map(format_line, piece)))
+                sys.stdout.flush()
+                if isinstance(notifications, DurableNotifications):
+                    await _acknowledge(notifications, piece[-1].position)
             if self._left is not None:
                 self._left -= len(shown)
                 if not self._left:
                     break
+
+
+async def _acknowledge(stream: DurableNotifications, position: int) -> None:
+    """Have the broker know what was printed, however often the connection breaks meanwhile."""
+    try:
+        await _acknowledged(stream, position)
+    except asyncio.CancelledError:  # it is printed: whoever comes next shall not print it again
+        async with asyncio.timeout(_LAST_ACK_S):
+            await _acknowledged(stream, position)
+        raise
+
+
+async def _acknowledged(stream: DurableNotifications, position: int) -> None:
+    while stream.acked < position:
+        try:
+            await stream.ack(position)
+        except ConnectionLost:  # the client dials again, or says at last that it cannot
+            await asyncio.sleep(0)
 
 
 def _go_on_in_background(words: list[str]) -> None:

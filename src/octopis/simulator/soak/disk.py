@@ -205,15 +205,16 @@ class VirtualStore:
         for each in deletes:
             self._disk.state.pop(each, None)
 
-    def lose_power(self) -> None:
-        """End: of what is not synced a part is there, or nothing."""
+    def lose_power(self) -> int:
+        """End: a part of what is not synced is there, or nothing; return how much is not."""
         self._is_dead = True
         if self._random.random() < 0.5:
             self._disk.records.update(self._gone)
         if self._going is None:
-            return
+            return len(self._records)
         records, puts, deletes = self._going
         there = self._random.choice((0, len(records), self._random.randint(0, len(records))))
         is_all = there == len(records) and self._random.random() < 0.5
         first = dict(list(records.items())[:there])
         self._keep(first, puts if is_all else {}, deletes if is_all else set())
+        return len(self._records) + len(records) - there

@@ -2,13 +2,16 @@
 
 - nothing lost: durable subscriptions have all that was answered, if the publisher's host knew them,
   or all brokers had them on disk, when it was accepted; ordinary subscribers that are connected
-  still have all that was answered by hosts that knew them;
+  still have all that was answered by hosts that knew them, or are told where there was no way to
+  them for so long that they were given up;
 - nothing twice, in order, nothing unasked: as without disks, for both;
 - the same again: a position is read again as it was, whatever died meanwhile;
-- what is acknowledged stays so, and nothing that was made is forgotten (both while it runs).
+- what is acknowledged stays so, and nothing that was made is forgotten (both while it runs);
+- told: who lets the oldest be dropped is told of as many as it lacks.
 """
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 
 from octopis.core.delivery.lasting.records import Policy
 from octopis.core.model import BrokerId
@@ -72,24 +75,43 @@ class DiskLaws:
                 self._violated("nothing unasked", detail)
             got.add((publisher, number))
             last[publisher] = number
-        if reader.planned.policy is not Policy.REFUSE:
-            return
-        holes = set(range(1, max(reader.positions, default=0))) - set(reader.positions)
-        if holes:
-            self._violated("dense", f"{client} has read nothing at {sorted(holes)}")
-        since_ns = self._settled.since_ns.get(reader.id)
-        for each in self._answered(low, high):
-            is_settled = since_ns is not None and since_ns < each.at_ns
-            if (reader.id in each.known or is_settled) and each.name not in got:
+        lacking = [each for each in self._owed(reader) if each.name not in got]
+        if reader.planned.policy is Policy.REFUSE:
+            holes = set(range(1, max(reader.positions, default=0))) - reader.positions.keys()
+            if holes:
+                self._violated("dense", f"{client} has read nothing at {sorted(holes)}")
+            for each in lacking:
                 self._lacks(client, each)
+        elif reader.planned.policy is Policy.DROP_OLDEST and len(lacking) > len(reader.missing):
+            detail = f"{client} lacks {len(lacking)}, and is told of {len(reader.missing)}"
+            self._violated("told", detail)
+        self._log.count("dropped by policies", len(lacking))
+
+    def _owed(self, reader: Reader) -> Iterator[Accepted]:
+        since_ns = self._settled.since_ns.get(reader.id)
+        for each in self._answered(reader.planned.low, reader.planned.high):
+            is_settled = since_ns is not None and since_ns < each.at_ns
+            if reader.id in each.known or is_settled:
+                yield each
 
     def _check_subscriber(self, subscriber: Subscriber, got: set[Name]) -> None:
+        """Check that who is connected still has everything, or is told of what was given up."""
         if not subscriber.sessions or subscriber.sessions[-1][1] is not None:
             return
         client, number = subscriber.planned, len(subscriber.sessions)
+        lacking: dict[BrokerId, list[Accepted]] = defaultdict(list)
         for each in self._answered(client.low, client.high):
             if f"{client.name}.{number}" in each.known and each.name not in got:
-                self._lacks(client.name, each)
+                lacking[each.host].append(each)
+        for of, missing in lacking.items():
+            first_ns = min(each.at_ns for each in missing)
+            told = [
+                each.count
+                for each in self._log.told
+                if (each.host, each.of) == (client.host, of) and each.at_ns >= first_ns
+            ]
+            if None not in told and sum(filter(None, told)) < len(missing):
+                self._lacks(client.name, missing[0])
 
     def _answered(self, low: int, high: int) -> list[Accepted]:
         return [

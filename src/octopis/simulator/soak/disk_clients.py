@@ -153,8 +153,8 @@ class Reader:
     def is_done(self) -> bool:
         """Whether it has acknowledged all that there is."""
         node = self._nodes.get(self.planned.host)
-        durable = node and node.channels.durables.get(self.planned.name)
-        return bool(durable) and self.is_made and durable.next - 1 == durable.state.acked
+        durable = None if node is None else node.channels.durables.get(self.planned.name)
+        return durable is not None and self.is_made and durable.next - 1 == durable.state.acked
 
     def hurry(self) -> None:
         """Read all that there is from now on."""
@@ -193,15 +193,21 @@ class Reader:
         """Begin behind the last acknowledged, as the host knows it."""
         if node is not self._maker:  # it has outlived that, perhaps without an answer
             self.is_made = True
-        self._node, self._at = node, durable.state.acked
+        self._node = node
+        self._go_back(durable)
         if durable.state.acked < self._acked:
             detail = f"{self.planned.name} has acknowledged {self._acked}, and not {self._at}"
             self._violated("what is acknowledged stays", detail)
 
+    def _go_back(self, durable: Durable) -> None:
+        self._at = durable.state.acked
+        if self.planned.policy is not Policy.REFUSE:  # it may have been dropped meanwhile
+            self.missing |= set(range(1, self._at + 1)) - self.positions.keys()
+
     def _read(self, node: DiskNode, durable: Durable) -> None:
         random, before = self._random, durable.state.acked
         if not self._hurries and random.random() < 0.1:  # it dies, or reads a range again
-            self._at = before
+            self._go_back(durable)
         found = node.channels.durables.read(
             durable, self._at, random.randint(1, 12), random.choice((100, 10_000))
         )

@@ -19,7 +19,6 @@ from octopis.simulator.soak.disk import Disk, VirtualStore
 from octopis.simulator.soak.node import Node
 from octopis.simulator.soak.plan import MS, Plan
 
-_TIDY_NS = 50 * MS
 _decode_attributes = msgspec.msgpack.Decoder(tuple[dict[str, str | int], bytes]).decode
 
 
@@ -75,7 +74,8 @@ class DiskNode(Node):
         self.core.restore(self.channels.own_subscriptions(), self.channels.hosts.known(), now)
         self._told = store.ticket
         self._waits: deque[tuple[int, Callable[[], None]]] = deque()
-        agenda.after(_TIDY_NS, self._do, self._tidy)
+        self._tidy_ns = plan.disk.tidy_ms * MS
+        agenda.after(self._tidy_ns, self._do, self._tidy)
         self._do(lambda: None)  # what it remembers may have to go
 
     @property
@@ -136,4 +136,4 @@ class DiskNode(Node):
 
     def _tidy(self) -> None:
         self.channels.tidy()
-        self._agenda.after(_TIDY_NS, self._do, self._tidy)
+        self._agenda.after(self._tidy_ns, self._do, self._tidy)

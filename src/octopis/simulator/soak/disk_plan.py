@@ -36,7 +36,10 @@ def disk_plan_of(seed: int) -> Plan:
     faults = faults_of(random, scot, hosts, Kind.DISKS, span_ns)
     if give_up_s == 1:  # hosts that live are never apart for as long as it takes to be given up
         faults = [each for each in faults if each.length_ns < 300 * MS]
-    faults += _of_power(random, scot, hosts, span_ns, give_up_s)
+    bursts = [(each.host, at_ns) for each in publishers for at_ns, _ in each.bursts]
+    first = [(each.host, each.bursts[0][0]) for each in publishers]
+    bursts += first * 8  # where channels begin, much can go wrong
+    faults += _of_power(random, scot, hosts, bursts, give_up_s)
     faults += _of_disks(random, scot, span_ns)
     return Plan(
         seed,
@@ -60,7 +63,8 @@ def disk_plan_of(seed: int) -> Plan:
             segment_records=random.choice((2, 4, 8)),
             sync_ms_max=random.choice((1, 5, 30)),
             slow_ms_max=random.choice((200, 2000)),
-            quota_bytes=random.choice((4_000, 20_000, 2**30)),
+            tidy_ms=random.choice((5, 20, 50)),
+            quota_bytes=random.choice((20_000, 40_000, 2**30)),
         ),
         durables=_durables(random, hosts, span_ns),
     )
@@ -83,14 +87,23 @@ def _durables(random: Random, hosts: list[BrokerId], span_ns: int) -> list[Plann
 
 
 def _of_power(
-    random: Random, scot: SCOT, hosts: list[BrokerId], span_ns: int, give_up_s: float
+    random: Random,
+    scot: SCOT,
+    hosts: list[BrokerId],
+    bursts: list[tuple[BrokerId, int]],
+    give_up_s: float,
 ) -> list[Fault]:
-    """Return losses of power: of hosts, often again while they recover, and of all at once."""
+    """Return losses of power: of hosts, often again while they recover, and of all at once.
+
+    They come soon after something was published, as there is little to lose at other times.
+    """
     found = []
     longest_ns = round(give_up_s * 1e9)
-    for _ in range(random.randint(1, 5)):
-        broker = random.choice(hosts if random.random() < 0.8 else scot.brokers)
-        begin_ns = BEGIN_NS + random.randint(0, span_ns)
+    for _ in range(random.randint(1, 6)):
+        broker, begin_ns = random.choice(bursts)
+        if random.random() < 0.5:
+            broker = random.choice(hosts if random.random() < 0.8 else scot.brokers)
+        begin_ns += random.choice((1, 5, 30, 300)) * random.randint(0, MS)
         for _ in range(random.choice((1, 1, 1, 2, 3))):
             length_ns = random.choice((random.randint(5, 800) * MS, 0))
             if random.random() < 0.1:  # for longer than it takes to be given up, and some more
@@ -98,7 +111,7 @@ def _of_power(
             found.append(Fault(FaultKind.DEATH, broker, None, begin_ns, begin_ns + length_ns))
             begin_ns += length_ns + random.choice((1, 20, 100, 500)) * random.randint(0, MS)
     if random.random() < 0.4:
-        begin_ns = BEGIN_NS + random.randint(0, span_ns)
+        begin_ns = random.choice(bursts)[1] + random.choice((1, 30)) * random.randint(0, MS)
         for broker in scot.brokers:
             end_ns = begin_ns + random.randint(0, random.choice((10, 1000))) * MS
             found.append(Fault(FaultKind.DEATH, broker, None, begin_ns, end_ns))

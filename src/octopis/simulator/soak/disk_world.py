@@ -1,5 +1,6 @@
 """A simulated overlay whose brokers have disks, and lose their power."""
 
+from collections.abc import Callable
 from random import Random
 from typing import cast
 
@@ -44,7 +45,7 @@ class DiskWorld(World):
         return DiskNode(
             *about,
             plan=self.plan,
-            make=self._make,
+            make=cast("Callable[..., LastingChannels]", self._make),
             disk=self.disks[broker],
             random=self._disk_random,
             is_first=is_first,
@@ -63,7 +64,8 @@ class DiskWorld(World):
     def _die(self, fault: Fault) -> None:
         node = self.nodes.get(fault.broker)
         if node is not None:
-            cast("DiskNode", node).store.lose_power()
+            lost = cast("DiskNode", node).store.lose_power()
+            self.log.count("lost with the power", lost)
         super()._die(fault)
 
     def _look(self) -> None:

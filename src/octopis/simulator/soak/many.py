@@ -55,14 +55,16 @@ def soak(
     seeds: int,
     progress: Callable[[Soaked], None] = lambda _: None,
     is_over: Callable[[], bool] = lambda: False,
+    *,
+    disk: bool = False,
 ) -> Soaked:
-    """Run so many seeds from the first on, or until it `is_over`."""
+    """Run so many seeds from the first on, or until it `is_over`; `disk`: brokers have disks."""
     begin = time.perf_counter()
     soaked = Soaked(first)
     for seed in range(first, first + seeds):
         if is_over():
             break
-        soaked.add(run_seed(seed))
+        soaked.add(run_seed(seed, disk=disk))
         soaked.seconds = time.perf_counter() - begin
         progress(soaked)
     return soaked

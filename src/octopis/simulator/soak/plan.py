@@ -139,6 +139,9 @@ class PlannedDisk(msgspec.Struct, frozen=True):
     segment_records: int
     sync_ms_max: int
     slow_ms_max: int
+    tidy_ms: int
+    """So often drivers tidy."""
+
     quota_bytes: int
 
 
@@ -171,8 +174,8 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def hosts(self) -> list[BrokerId]:
         """Brokers with clients."""
-        clients = [*self.publishers, *self.subscribers, *self.durables]
-        found = {each.host for each in clients}
+        found = {each.host for each in self.publishers} | {each.host for each in self.subscribers}
+        found |= {each.host for each in self.durables}
         return sorted(found, key=self.scot.brokers.index)
 
 
@@ -212,6 +215,7 @@ def plan_of(seed: int) -> Plan:
 
 
 def overlay_of(random: Random) -> SCOT:
+    """Return a small overlay."""
     regions = "abcd"[: random.randint(2, 4)]
     edges = [(random.choice(regions[:place]), regions[place]) for place in range(1, len(regions))]
     clusters = random.choice((2, 2, 3))
@@ -221,6 +225,7 @@ def overlay_of(random: Random) -> SCOT:
 def links_of(
     random: Random, scot: SCOT, kind: Kind
 ) -> dict[tuple[BrokerId, BrokerId], PlannedLink]:
+    """Return both directions of all links."""
     loss, doubling = random.choice((0, 0.01, 0.05, 0.2)), random.choice((0, 0.02, 0.1, 0.2))
     if kind is Kind.DEATH:  # else the living seem dead: they are given up soon in these runs
         loss = min(loss, 0.05)
@@ -239,6 +244,7 @@ def links_of(
 
 
 def publishers_of(random: Random, hosts: list[BrokerId], span_ns: int) -> list[PlannedPublisher]:
+    """Return publishers, at one half of the hosts."""
     found = []
     for number in range(random.randint(1, 3)):
         bursts = []
@@ -276,6 +282,7 @@ def subscribers_of(
 def faults_of(
     random: Random, scot: SCOT, hosts: list[BrokerId], kind: Kind, span_ns: int
 ) -> list[Fault]:
+    """Return what happens to links, and to brokers without clients."""
     # Hosts that live are never apart for as long as it takes to be given up.
     longest_ms = 300 if kind is Kind.DEATH else 1500
     others = [broker for broker in scot.brokers if broker not in hosts]

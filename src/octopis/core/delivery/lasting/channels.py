@@ -141,9 +141,7 @@ class LastingChannels(Channels):
     def durables_changed(self, host: Host) -> None:
         """Know that the durable subscriptions of a host have changed (`Broker.watch_durables`)."""
         self.hosts.changed(host)
-        bit = 1 << self._places[host.name]
-        durable = self.sender.durable & ~bit
-        self.sender.durable = durable | bit if host.durables else durable
+        self.sender.set_durable(self._places[host.name], is_durable=bool(host.durables))
 
     @property
     def damaged(self) -> int:

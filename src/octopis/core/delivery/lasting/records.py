@@ -43,13 +43,18 @@ class Arrival(Struct, frozen=True, array_like=True, tag=2, gc=False):
 
 
 class ChannelState(Struct, frozen=True, array_like=True, tag=3):
-    """What a channel begins with; that with the highest `serial` holds."""
+    """What a channel begins with; that with the highest `serial` holds.
+
+    `durable`: its target has durable subscriptions. It stands before what is published for them, so
+    that this is never there without it.
+    """
 
     serial: int
     place: int
     life: int
     base: int
     fresh: int
+    durable: bool = False
 
 
 class Staged(Struct, frozen=True, array_like=True, tag=4, gc=False):

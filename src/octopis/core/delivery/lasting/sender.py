@@ -75,10 +75,19 @@ class LastingSender(Sender):
 
     def states(self) -> list[ChannelState]:
         """Return what channels would begin with now."""
-        return [
-            ChannelState(self._serial, each.place, each.life, each.acked, each.fresh)
-            for each in self._channels.values()
-        ]
+        return [self._state(each) for each in self._channels.values()]
+
+    def _state(self, channel: Channel) -> ChannelState:
+        is_durable = bool(self.durable & channel.bit)
+        about = channel.life, channel.acked, channel.fresh, is_durable
+        return ChannelState(self._serial, channel.place, *about)
+
+    def set_durable(self, place: int, *, is_durable: bool) -> None:
+        """Know whether a target has durable subscriptions: before what is published for them."""
+        if bool(self.durable >> place & 1) != is_durable:
+            self.durable ^= 1 << place
+            if place in self._channels:
+                self._write(self._channels[place])
 
     def restore(
         self,
@@ -97,6 +106,7 @@ class LastingSender(Sender):
             channel.fresh = state.fresh
             self._serial = max(self._serial, state.serial)
             self._channels[state.place] = channel
+            self.durable |= channel.bit if state.durable else 0
         for each in sorted(publications):
             left = self._remember(each, publications[each])
             if left:
@@ -176,9 +186,7 @@ class LastingSender(Sender):
     def _write(self, channel: Channel) -> None:
         """Write down what a channel begins with; the next checkpoint says it, too."""
         self._serial += 1
-        base, fresh = channel.acked, channel.fresh
-        state = ChannelState(self._serial, channel.place, channel.life, base, fresh)
-        self._shelf.add(state, holders=0)
+        self._shelf.add(self._state(channel), holders=0)
 
     # Answers
 

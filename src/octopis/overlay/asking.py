@@ -1,0 +1,38 @@
+"""Asks every broker of an overlay the same question, over the wire."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
+
+from octopis.client.client import Client
+from octopis.errors import OctopisError, OperationFailed
+
+_Answer = TypeVar("_Answer")
+_AT_ONCE = 16
+CONNECT_S = 3.0
+
+
+async def ask_each(
+    addresses: Mapping[str, str],
+    question: Callable[[Client], Awaitable[_Answer]],
+    *,
+    connect_s: float = CONNECT_S,
+    observer: bool = False,
+) -> dict[str, _Answer | OctopisError]:
+    """Return what each broker answers, or why it does not. `addresses` are by broker."""
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def ask(address: str) -> _Answer | OctopisError:
+        place = f"octopis://{address}"
+        client = Client(place, connect_s=connect_s, reconnect_s=0, observer=observer)
+        async with room:
+            try:
+                async with asyncio.timeout(2 * connect_s), client:
+                    return await question(client)
+            except OctopisError as failure:
+                return failure
+            except TimeoutError:
+                return OperationFailed(f"no answer from {place}")
+
+    found = await asyncio.gather(*(ask(address) for address in addresses.values()))
+    return dict(zip(addresses, found, strict=True))

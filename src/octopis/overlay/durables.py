@@ -1,0 +1,61 @@
+"""Asks every broker of an overlay for its durable subscriptions, over the wire."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from octopis.client.client import Client
+from octopis.core.model.suggestion import did_you_mean
+from octopis.core.wire.durable import DurableInfo
+from octopis.errors import InvalidConfiguration, InvalidSubscription, OctopisError, OperationFailed
+from octopis.overlay.asking import CONNECT_S, ask_each
+
+
+class Hosted(NamedTuple):
+    """A durable subscription, and the broker where it lives."""
+
+    host: str
+    info: DurableInfo
+
+
+class Found(NamedTuple):
+    """All durable subscriptions by name, and why brokers have not said theirs."""
+
+    durables: list[Hosted]
+    silent: dict[str, str]
+
+    def get(self, name: str) -> Hosted | None:
+        """Return the one of this name, where it lives now."""
+        found = (each for each in self.durables if each.info.name == name)
+        return next((each for each in found if not each.info.moved_to), None)
+
+    def named(self, name: str) -> Hosted:
+        """Return the one of this name, or raise InvalidSubscription, or OperationFailed."""
+        found = self.get(name)
+        if found is not None:
+            return found
+        if self.silent:
+            raise OperationFailed(
+                f"there is no durable subscription {name!r} at the brokers that answer; no answer "
+                f"from {' '.join(self.silent)}"
+            )
+        names = [each.info.name for each in self.durables]
+        hint = did_you_mean(name, names) or "; octopis durable list shows those that there are"
+        raise InvalidSubscription(f"there is no durable subscription {name!r}{hint}", name)
+
+
+async def ask_durables(addresses: Mapping[str, str], connect_s: float = CONNECT_S) -> Found:
+    """Return the durable subscriptions of all brokers. Raises InvalidConfiguration without disks.
+
+    `addresses` are by broker. Brokers without an answer are named, not raised.
+    """
+    durables: list[Hosted] = []
+    silent: dict[str, str] = {}
+    answers = await ask_each(addresses, Client.durables, connect_s=connect_s)
+    for broker, answer in answers.items():
+        if isinstance(answer, InvalidConfiguration):  # none of them has a disk
+            raise answer
+        if isinstance(answer, OctopisError):
+            silent[broker] = str(answer)
+        else:
+            durables += [Hosted(broker, info) for info in answer]
+    return Found(sorted(durables, key=lambda each: (each.info.name, each.host)), silent)
