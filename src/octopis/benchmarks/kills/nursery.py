@@ -24,7 +24,13 @@ import msgspec
 
 from octopis.benchmarks.broker_roles import overlay_named
 from octopis.benchmarks.kills.sockets import abort_connection
-from octopis.broker.settings import ClientQueues, Limits, OverlayConfiguration, Shape
+from octopis.broker.settings import (
+    ClientQueues,
+    Durability,
+    Limits,
+    OverlayConfiguration,
+    Shape,
+)
 from octopis.client.address import Address
 from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm
@@ -42,6 +48,7 @@ class Overlay(msgspec.Struct, forbid_unknown_fields=True):
     ports: list[int]
     limits: Limits = Limits()
     client_queues: ClientQueues = ClientQueues()
+    durability: Durability = Durability()
     shapes: list[tuple[str, str, Shape]] = []
 
     def configuration(self) -> OverlayConfiguration:
@@ -54,6 +61,7 @@ class Overlay(msgspec.Struct, forbid_unknown_fields=True):
             addresses={broker: Address(port=port) for broker, port in places},
             limits=self.limits,
             client_queues=self.client_queues,
+            durability=self.durability,
             shapes={
                 (scot.broker(source), scot.broker(target)): shape
                 for source, target, shape in self.shapes

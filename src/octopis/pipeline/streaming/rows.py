@@ -22,7 +22,7 @@ from octopis.core.wire.published import PUBLISH_MAX
 from octopis.errors import InvalidConfiguration
 
 PAYLOAD = "_payload"
-METADATA = ("_publisher", "_sequence", "_published", "_position")
+METADATA = ("_publisher", "_sequence", "_published", "_position", "_refused")
 """What the source says of a notification, and nobody can say of one that is not published yet."""
 
 _EXACT_DIGITS = 15

@@ -105,7 +105,7 @@ class Stage:
         if not welcome.store:
             raise InvalidConfiguration(
                 f"{welcome.broker.short} at octopis://{self._address} has no disk, so it cannot "
-                "publish a batch exactly once: start the overlay with a folder "
+                "publish a batch exactly once: start the overlay with one "
                 "(octopis overlay up --durable DIR), or say "
                 '.option("atLeastOnce", "true"): then rows of a batch that is run again are '
                 "published again"
