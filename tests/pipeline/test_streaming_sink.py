@@ -243,13 +243,14 @@ def test_snippets_of_the_page_run(spark: SparkSession, urls: list[str], tmp_path
     page = (Path(__file__).parents[2] / "docs" / "streaming.md").read_text(encoding="utf-8")
     frame = spark.range(2).selectExpr("'page' AS kind", "id AS n")
     names: dict[str, Any] = {"frame": frame, "checkpoint": str(tmp_path / "c")}
+    names["other_checkpoint"] = str(tmp_path / "d")
     names["alerts"] = stream_of(spark, tmp_path / "in", frame)
     written = page.partition("## Write")[2]
     for code in re.findall(r"```py\n(.*?)```", written, re.DOTALL):
         placed = code.replace("octopis://127.0.0.1:7400", urls[0])
         exec(compile(placed, "streaming.md", "exec"), names)  # noqa: S102 - our own page
-    names["publish"](frame, 3)
-    names["publish"](frame, 3)
-    names["query"].processAllAvailable()
-    names["query"].stop()
+    for name in ("query", "in_batches"):
+        names[name].processAllAvailable()
+        names[name].stop()
+    names["publish"](frame, 0)  # this batch was published
     assert len(read(urls[1], "page", 6)) == 6

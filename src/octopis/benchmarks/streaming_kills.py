@@ -25,7 +25,9 @@ from octopis.benchmarks.streaming_driver import Options
 from octopis.client.client import connect
 from octopis.errors import OperationFailed
 
-_TRIGGERS = 40
+_TRIGGERS = 3
+"""So many batches are made of what is published before each blow."""
+
 _PUBLISHED_AT_ONCE = 2_000
 _STARTS_MAX = 5
 _WAIT_S = 30.0
@@ -41,6 +43,11 @@ class Plan:
     brokers: int
     workers: int
     seed: int = 1
+
+    @property
+    def step(self) -> int:
+        """How many are published before each blow, and after the last."""
+        return -(-self.notifications // (self.drivers + self.brokers + self.workers + 1))
 
 
 @dataclass(frozen=True)
@@ -81,15 +88,12 @@ async def _run(plan: Plan, folder: Path, tell: Tell) -> Outcome:
         here, there = (brokers.addresses[each] for each in brokers.scot.brokers)
         await _subscribe(here, ("to-sink", "to-table"), "part = 'in'")
         await _subscribe(there, ("written",), "part = 'out'")
-        options = Options(here, str(folder), max(1, plan.notifications // _TRIGGERS))
+        options = Options(here, str(folder), -(-plan.step // _TRIGGERS))
         driver = _Driver(options, folder, tell)
-        publishing = asyncio.create_task(_publish(there, plan.notifications))
         try:
             await _strike(plan, brokers, driver, tell)
-            await publishing
             table = await asyncio.to_thread(driver.finish)
         finally:
-            publishing.cancel()
             driver.kill()
         written = await _read(there, plan.notifications)
     numbers = range(plan.notifications)
@@ -108,30 +112,42 @@ async def _subscribe(address: str, names: tuple[str, ...], condition: str) -> No
                 await client.settled()
 
 
-async def _publish(address: str, count: int) -> None:
+async def _publish(address: str, numbers: range) -> None:
     async with connect(address, retry_s=_WAIT_S) as client:
-        for first in range(0, count, _PUBLISHED_AT_ONCE):
-            numbers = range(first, min(count, first + _PUBLISHED_AT_ONCE))
-            await client.publish_many([{"part": "in", "n": number} for number in numbers])
+        for first in range(0, len(numbers), _PUBLISHED_AT_ONCE):
+            part = numbers[first : first + _PUBLISHED_AT_ONCE]
+            await client.publish_many([{"part": "in", "n": number} for number in part])
 
 
 async def _strike(plan: Plan, brokers: MortalBrokers, driver: "_Driver", tell: Tell) -> None:
+    """Publish all, a part before each blow, so that there is always something under way."""
     chance = Random(plan.seed)  # noqa: S311 - no secret
     blows = ["driver"] * plan.drivers + ["broker"] * plan.brokers + ["worker"] * plan.workers
     chance.shuffle(blows)
-    for blow in blows:
+    there = brokers.addresses[brokers.scot.brokers[1]]
+    step = plan.step
+    parts = [range(plan.notifications)[at : at + step] for at in range(0, plan.notifications, step)]
+    for blow, part in zip(blows, parts, strict=False):  # the last part comes after all blows
         await asyncio.to_thread(driver.running)
-        await asyncio.sleep(chance.uniform(0.2, 5.0))
-        if blow == "driver":
-            driver.kill()
-        elif blow == "worker":
-            driver.kill_worker(chance)
-        else:
-            victim = chance.choice(brokers.scot.brokers)
-            await brokers.kill(victim)
-            await asyncio.sleep(chance.uniform(0.1, 1.5))
-            await brokers.start(victim)
+        publishing = asyncio.create_task(_publish(there, part))
+        await asyncio.sleep(chance.uniform(0.2, 3.0))
+        await _blow(blow, brokers, driver, chance)
         tell(f"killed a {blow}")
+        await publishing
+    for part in parts[len(blows) :]:
+        await _publish(there, part)
+
+
+async def _blow(blow: str, brokers: MortalBrokers, driver: "_Driver", chance: Random) -> None:
+    if blow == "driver":
+        driver.kill()
+    elif blow == "worker":
+        driver.kill_worker(chance)
+    else:
+        victim = chance.choice(brokers.scot.brokers)
+        await brokers.kill(victim)
+        await asyncio.sleep(chance.uniform(0.1, 1.5))
+        await brokers.start(victim)
 
 
 async def _read(address: str, count: int) -> Held:
