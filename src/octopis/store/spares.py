@@ -35,9 +35,7 @@ class Spares:
     def prepare(self) -> None:
         """Begin to make a spare segment, unless there is one; again, if there was no room."""
         under_way = self._preparing
-        if self._ready or (
-            under_way is not None and (under_way.is_alive() or not self.lacks_room)
-        ):
+        if self._ready or (under_way is not None and (under_way.is_alive() or not self.lacks_room)):
             return
         self._preparing = Thread(target=self._prepare, name="store-spares", daemon=True)
         self._preparing.start()

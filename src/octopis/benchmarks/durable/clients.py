@@ -93,9 +93,7 @@ async def _publish(about: Publisher, client: Client, log: TextIO, stop: asyncio.
             continue
         mark = ""
         try:
-            await client.publish_many(
-                (attributes_of(name, each), payload) for each in numbers
-            )
+            await client.publish_many((attributes_of(name, each), payload) for each in numbers)
         except OctopisError as failure:
             sys.stderr.write(f"{name}: {len(numbers)} from {numbers.start} on: {failure}\n")
             mark = "? "
