@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from octopis.benchmarks import pipeline
+from octopis.benchmarks import pipeline, readings, spark_figures
 from octopis.benchmarks.made_trace import write_made_trace
 from octopis.pipeline.spark.traces import open_trace, read_trace
 
@@ -21,6 +21,25 @@ def test_ingest_truth_and_metrics_are_measured(spark: SparkSession, tmp_path: Pa
     assert by_name["ground truth"].size == "1,340 x 50"
     assert by_name["metrics"].size == "20,000 deliveries"
     assert all(figure.value > 0 for figure in figures)
+
+
+def test_ingest_of_json_and_the_memory_of_the_driver_are_measured(
+    spark: SparkSession, tmp_path: Path
+):
+    figures = list(readings.any_data(spark, tmp_path, 0.002, 1))
+    assert [figure.size for figure in figures] == [
+        "2,000 rows", "200 x 20", "200 x 20", "2,000 x 20", "2,000 x 20"
+    ]  # fmt: skip
+    assert all(figure.value > 0 for figure in figures if figure.unit == "s")
+    assert all(0 <= figure.value < 500 for figure in figures if figure.unit == "MB")
+
+
+def test_the_streaming_source_is_measured(spark: SparkSession, tmp_path: Path):
+    large, small = pipeline._streaming(spark, tmp_path, 0.001)
+    assert (large.size, large.unit) == ("2,000 rows of 10 columns", "rows/s")
+    assert small.size == "12 batches of 1 row"
+    assert large.value > 0
+    assert small.value > 0
 
 
 def test_made_trace_is_a_whole_trace(spark: SparkSession, tmp_path: Path):
@@ -40,6 +59,6 @@ def test_memory_of_workers_is_seen(spark: SparkSession):
             yield batch
         assert held
 
-    with pipeline.worker_memory() as peak:
+    with spark_figures.worker_memory() as peak:
         spark.range(0, 1, 1, 1).mapInArrow(hold, "id long").collect()
     assert peak.mb > 200

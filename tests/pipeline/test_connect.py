@@ -10,6 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.cluster import connect_server
+from support.quotes import write_lines
+from support.readings import readings, write_readings
 
 COMMANDS = {
     "ingest": "workload ingest --synthetic --days 3 --out quotes",
@@ -19,8 +21,22 @@ COMMANDS = {
     "sweep": "sweep runs.toml --out runs",
     "metrics": "trace metrics runs/scenario-snr runs/scenario-dnr --out metrics",
     "check": "trace check runs/scenario-snr",
+    "read": "workload ingest readings.jsonl --mapping readings.toml --out readings",
+    "estimate": "workload estimate ok=TRUE --data readings",
+    "record": "workload build --data readings --topology figure-7 --subscriptions wanted.txt "
+    "--publisher-by device --time-by at --speed 60 --out recorded",
     "evaluate": "evaluate --out evaluation",
 }
+
+MAPPING = """
+key = ["device", "at"]
+[attributes]
+device = { column = "device.id", type = "text" }
+at = { type = "time" }
+celsius = { column = "temperature", type = "number" }
+ok = {}
+fahrenheit = { derive = "celsius * 1.8 + 32" }
+"""
 
 PROGRAM = """
 import contextlib, json, sys
@@ -48,6 +64,9 @@ print(json.dumps(connected))
 def test_all_commands_run_on_spark_connect(tmp_path: Path):
     table = '[[runs]]\nscenario = "scenario"\nalgorithm = ["snr", "dnr"]\n'
     (tmp_path / "runs.toml").write_text(table, encoding="utf-8")
+    write_readings(tmp_path / "readings.jsonl", readings(50), "broken")
+    write_lines(tmp_path / "readings.toml", MAPPING)
+    write_lines(tmp_path / "wanted.txt", "fahrenheit > 70", "ok = FALSE")
     (tmp_path / "server").mkdir()
     with connect_server(tmp_path / "server") as remote:
         done = subprocess.run(
@@ -67,6 +86,9 @@ def test_all_commands_run_on_spark_connect(tmp_path: Path):
     assert json.loads(done.stdout) == [remote] * len(COMMANDS)
     told = {name: json.loads((tmp_path / f"{name}.json").read_text()) for name in COMMANDS}
     assert told["truth"]["pairs"] > 0
+    assert (told["read"]["accepted"], told["read"]["quarantined"]) == (50, 1)
+    assert told["estimate"]["matches"] > 0
+    assert told["record"]["notifications"] == 50
     assert [each["state"] for each in told["sweep"]] == ["done", "done"]
     for algorithm in ("snr", "dnr"):
         deliveries = pq.read_table(tmp_path / f"runs/scenario-{algorithm}" / "deliveries.parquet")

@@ -22,7 +22,11 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def commands(page: str) -> list[list[str]]:
-    lines = "\n".join(blocks(page, "console")).replace("\\\n", " ").splitlines()
+    return commands_in("\n".join(blocks(page, "console")))
+
+
+def commands_in(console: str) -> list[list[str]]:
+    lines = console.replace("\\\n", " ").splitlines()
     found = [shlex.split(line)[2:] for line in lines if line.startswith("$ octopis ")]
     return [words for words in found if words[0] in ON_SPARK]
 
@@ -37,14 +41,15 @@ def test_commands_table_and_code_of_the_page_run(
 ):
     monkeypatch.chdir(tmp_path)
     for table in blocks(page, "toml"):
-        (tmp_path / "runs.toml").write_text(table, encoding="utf-8")
-    for words in commands(page):
-        status, _, told = octopis(*words)
-        assert status == 0, f"octopis {shlex.join(words)}: {told}"
-    for code in blocks(page, "py"):
+        named = re.match(r"# (\w+\.toml)\n", table)
+        (tmp_path / (named[1] if named else "runs.toml")).write_text(table, encoding="utf-8")
+    for code, console in re.findall(r"```(?:py\n(.*?)|console\n(.*?))```", PAGES[page], re.DOTALL):
         # Spark was started somewhere else than where this test is now; a reader's notebook is not.
         placed = code.replace('"runs/', f'"{tmp_path}/runs/')
         exec(compile(placed, page, "exec"), {})  # noqa: S102 - our own page
+        for words in commands_in(console):
+            status, _, told = octopis(*words)
+            assert status == 0, f"octopis {shlex.join(words)}: {told}"
 
 
 def test_pages_show_the_pipeline():

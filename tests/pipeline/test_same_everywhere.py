@@ -6,7 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from octopis.pipeline.ingest.ingest import ingest, read_quotes
+from octopis.pipeline.ingest.folder import quotes_data, read_quotes
+from octopis.pipeline.ingest.ingest import ingest
 from octopis.pipeline.ingest.quotes import synthetic_quotes
 from octopis.pipeline.results.check import compare
 from octopis.pipeline.results.metrics import run_metrics
@@ -48,7 +49,7 @@ def test_scenario_is_the_same_to_the_byte(spark: SparkSession, tmp_path: Path):
     def files(count: int) -> list[bytes]:
         folder = tmp_path / str(count)
         ordered = quotes.orderBy("close" if count == 2 else "date")
-        build(spark, ordered.repartition(count), plan, folder)
+        build(spark, quotes_data(ordered.repartition(count)), plan, folder)
         return [part.read_bytes() for name in FILES for part in part_files(folder / name)]
 
     first, *others = [on_partitions(spark, count, files) for count in PARTITIONS]

@@ -6,17 +6,20 @@ from pyspark.sql import SparkSession
 
 from octopis.core.filters import parse_filter
 from octopis.core.matching import BitsetIndex
+from octopis.pipeline.ingest.folder import quotes_data
 from octopis.pipeline.ingest.quotes import synthetic_quotes
-from octopis.pipeline.scenarios.subscriptions import filter_texts, sample_size, shuffled
+from octopis.pipeline.scenarios.notifications import NUMBER
+from octopis.pipeline.scenarios.subscriptions import Wanted, filter_texts, sample_size, shuffled
 from octopis.pipeline.schemas import QUOTES
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_selectivity_on_held_back_rows(spark: SparkSession, seed: int):
-    quotes = shuffled(synthetic_quotes(spark, seed, 70), seed)
-    rows = quotes.orderBy("number").select(*QUOTES.fieldNames()).toArrow()
+    quotes = shuffled(quotes_data(synthetic_quotes(spark, seed, 70)), seed)
+    rows = quotes.orderBy(NUMBER).select(*QUOTES.fieldNames()).toArrow()
     size = sample_size(len(rows), 0.02)
-    texts = filter_texts(spark, rows[:size], 300, 0.02, seed).toArrow().column("filter").to_pylist()
+    wanted = Wanted(300, 0.02, seed)
+    texts = filter_texts(spark, rows[:size], wanted).toArrow().column("filter").to_pylist()
     index: BitsetIndex[int, int] = BitsetIndex()
     index.add_many((number, parse_filter(text), 0) for number, text in enumerate(texts))
     held_back = rows[size:].to_pylist()

@@ -8,23 +8,29 @@ import pytest
 from octopis.core.delivery.channel import Channel
 from octopis.core.delivery.lasting.channels import LastingChannels
 from octopis.core.delivery.lasting.durables import Durables
-from octopis.core.delivery.lasting.memory import KnownHosts, Publishers, checkpoint
+from octopis.core.delivery.lasting.memory import KnownHosts, checkpoint
 from octopis.core.delivery.lasting.receiver import LastingReceiver
 from octopis.core.delivery.lasting.sender import LastingSender
-from octopis.core.delivery.lasting.store import Shelf
 from octopis.core.delivery.receiver import Receiver
 from octopis.core.delivery.sender import Sender
 from octopis.simulator.soak.disk import VirtualStore
 from octopis.simulator.soak.disk_node import DiskNode
 from octopis.simulator.soak.run import run_seed
 
-RUNS = 100
+RUNS = 60
 """So many at most: most faults are caught in one of the first ten."""
 
+FIRST_SEEDS = {
+    "skips holes": 270,
+    "sends again what is not on disk": 390,
+    "tells of numbers that are not on disk": 2020,
+}
+"""Where the runs begin of faults that hurt in one of some hundred runs only."""
 
-def seed_that_violates(law: str) -> int | None:
+
+def seed_that_violates(law: str, first: int = 1) -> int | None:
     """Return the first of the seeds whose run violates a law."""
-    for seed in range(1, RUNS + 1):
+    for seed in range(first, first + RUNS):
         if any(each.startswith(law) for each in run_seed(seed, disk=True).violations):
             return seed
     return None
@@ -90,11 +96,13 @@ def checkpoints_after_reclaiming(self: LastingChannels) -> None:
         checkpoint(self)
 
 
-def reclaims_beyond_the_checkpoint(self: VirtualStore, upto: int) -> int:
-    return reclaim(self, upto + 1_000)
+def finds_nothing(self: LastingChannels, records: Any, now_ns: int) -> None:
+    by_key, self.durables._by_key = self.durables._by_key, {}
+    recover(self, records, now_ns)
+    self.durables._by_key = by_key
 
 
-reclaim = VirtualStore.reclaim
+recover = LastingChannels.recover
 
 
 def lets_read_before_the_sync(self: Durables, touched: Any, _: int) -> None:
@@ -130,25 +138,22 @@ FAULTS: dict[str, tuple[Any, str, Any, str]] = {
         "nothing lost",
     ),
     "knows no publication again": (LastingChannels, "has", lambda *_: False, "nothing twice"),
-    "forgets publishers": (Publishers, "restore", nothing, "nothing twice"),
     "checkpoints after reclaiming": (
         LastingChannels,
         "tidy",
         checkpoints_after_reclaiming,
         "",
     ),
-    "reclaims beyond the checkpoint": (
-        VirtualStore,
-        "reclaim",
-        reclaims_beyond_the_checkpoint,
-        "",
-    ),
-    "frees while a checkpoint is written": (Shelf, "wait", nothing, "nothing lost"),
     "forgets streams": (LastingReceiver, "restore", nothing, "nothing twice"),
     "writes no channel down": (LastingSender, "_write", nothing, ""),
     "numbers anew": (LastingSender, "restore", numbers_anew, "nothing lost"),
     "delivers again to new lives": (LastingReceiver, "is_fresh", lambda *_: True, "nothing twice"),
-    "finds nothing of durable subscriptions": (Durables, "found", nothing, "nothing lost"),
+    "finds nothing of durable subscriptions": (
+        LastingChannels,
+        "recover",
+        finds_nothing,
+        "nothing lost",
+    ),
     "lets read before the sync": (
         Durables,
         "await_sync",
@@ -161,7 +166,8 @@ FAULTS: dict[str, tuple[Any, str, Any, str]] = {
         acknowledges_in_memory,
         "what is acknowledged stays",
     ),
-    "forgets who has durable subscriptions": (KnownHosts, "write", nothing, ""),
+    "knows of no durable subscriptions": (LastingSender, "set_durable", nothing, "nothing lost"),
+    "forgets the tables of others": (KnownHosts, "known", lambda _: {}, "nothing lost"),
     "parks nothing": (LastingSender, "_give_up", parks_nothing, "nothing lost"),
     "begins anew with a new life": (LastingSender, "renewed", Sender.renewed, "nothing lost"),
     "skips holes": (LastingReceiver, "_is_given_up", Receiver._is_given_up, "nothing lost"),
@@ -185,8 +191,9 @@ FAULTS: dict[str, tuple[Any, str, Any, str]] = {
 def test_a_planted_fault_is_caught(fault: str, monkeypatch: pytest.MonkeyPatch):
     owner, name, faulty, law = FAULTS[fault]
     monkeypatch.setattr(owner, name, faulty)
-    assert seed_that_violates(law) is not None
+    assert seed_that_violates(law, FIRST_SEEDS.get(fault, 1)) is not None
 
 
-def test_disks_without_a_fault_are_not():
-    assert seed_that_violates("") is None
+@pytest.mark.parametrize("first", FIRST_SEEDS.values())
+def test_disks_without_a_fault_are_not(first: int):
+    assert seed_that_violates("", first) is None

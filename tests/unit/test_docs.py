@@ -84,7 +84,7 @@ def test_python_on_the_page_runs(page: Path, tmp_path: Path):
 def running_overlay(folder: Path) -> Iterator[str]:
     """Run an overlay as `overlay up` does, at any port, and yield where to connect."""
     shell = Shell(folder)
-    with shell.up("--topology", "figure-7") as up:
+    with shell.up("--topology", "figure-7", "--durable", "kept") as up:
         yield up.url("a,0")
     shell.end()
 
@@ -127,8 +127,14 @@ def test_long_commands_on_the_page_run(page: Path, tmp_path: Path):
 def test_all_pages_can_be_followed_one_after_another_in_one_folder(tmp_path: Path):
     for page in in_reading_order():
         for table in blocks(page, "toml"):
-            if "[[runs]]" in table:
-                (tmp_path / "runs.toml").write_text(table, encoding="utf-8")
+            named = re.match(r"# (\w+\.toml)\n", table)
+            if named or "[[runs]]" in table:
+                (tmp_path / (named[1] if named else "runs.toml")).write_text(
+                    table, encoding="utf-8"
+                )
+        for code in blocks(page, "py"):
+            if "open(" in code:  # makes the data that commands read
+                subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
         words = [words for block in blocks(page, "console") for words in shown(block)]
         run_all(words, tmp_path, limit_s=1800)
 

@@ -1,11 +1,9 @@
 """`octopis bench pipeline`: the data pipeline on Spark in local mode, two cores."""
 
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
@@ -14,10 +12,14 @@ from pyspark.sql import functions as F
 
 from octopis.benchmarks.made_trace import write_made_trace
 from octopis.benchmarks.matching import bounds
+from octopis.benchmarks.readings import any_data
+from octopis.benchmarks.spark_figures import PipelineFigure, timed, worker_memory
+from octopis.benchmarks.streaming import source_figures
 from octopis.core.routing import Algorithm
 from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import from_catalogue
-from octopis.pipeline.ingest.ingest import ingest, ingest_synthetic, read_quotes
+from octopis.pipeline.ingest.folder import quotes_data, read_quotes
+from octopis.pipeline.ingest.ingest import ingest, ingest_synthetic
 from octopis.pipeline.ingest.quotes import DAYS
 from octopis.pipeline.results.metrics import write_results
 from octopis.pipeline.runs.run_table import Run, RunTable
@@ -31,7 +33,6 @@ from octopis.pipeline.scenarios.truth import (
     write_truth,
 )
 from octopis.pipeline.schemas import PAIRS, QUOTES
-from octopis.pipeline.spark.progress import meanwhile
 from octopis.pipeline.spark.session import open_spark
 from octopis.scenario.folder import read_scenario
 from octopis.scenario.plan import ScenarioPlan
@@ -44,21 +45,10 @@ SUBSCRIPTIONS = 10_000
 PUBLISHERS = 134
 NOTIFICATIONS_EACH = 1_000
 DELIVERIES = 20_000_000
+STREAMED = 2_000_000
 NAIVE_SHARE = 10
 RUNS = 8
 _KINDS = {"string": pa.string(), "double": pa.float64(), "bigint": pa.int64()}
-_LOOK_S = 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class PipelineFigure:
-    """One thing measured; the target is what we set out to reach."""
-
-    what: str
-    size: str
-    value: float
-    unit: str
-    target: str = ""
 
 
 def run(
@@ -71,6 +61,8 @@ def run(
             yield _ingest(spark, folder, scale, seed)
             yield from _truth(spark, folder, scale, seed)
             yield _metrics(spark, folder, scale, seed)
+            yield from any_data(spark, folder, scale, seed)
+            yield from _streaming(spark, folder, scale)
         yield _sweep(folder, scale, seed, settings)
 
 
@@ -80,7 +72,7 @@ def _ingest(spark: SparkSession, folder: Path, scale: float, seed: int) -> Pipel
     lines = map(",".join, zip(*(map(str, columns[name]) for name in names), strict=True))
     text = "\n".join([",".join(names), *lines])
     (folder / "quotes.csv").write_text(text, encoding="utf-8")
-    took_s = _timed(lambda: ingest(spark, [folder / "quotes.csv"], folder / "ingested"))
+    took_s = timed(lambda: ingest(spark, [folder / "quotes.csv"], folder / "ingested"))
     return PipelineFigure("ingest", f"{len(columns['date']):,} rows", took_s, "s", "at most 15")
 
 
@@ -95,12 +87,12 @@ def _truth(spark: SparkSession, folder: Path, scale: float, seed: int) -> Iterat
         seed=seed,
     )
     size = f"{plan.publishers * plan.notifications_each:,} x {plan.subscribers:,}"
-    quotes = read_quotes(spark, folder / "quotes")
-    took_s = _timed(lambda: build(spark, quotes, plan, folder / "s"))
+    quotes = quotes_data(read_quotes(spark, folder / "quotes"))
+    took_s = timed(lambda: build(spark, quotes, plan, folder / "s"))
     yield PipelineFigure("workload", size, took_s, "s")
     scenario = read_scenario(folder / "s")
     with worker_memory() as peak:
-        took_s = _timed(lambda: write_truth(spark, scenario, folder / "truth"))
+        took_s = timed(lambda: write_truth(spark, scenario, folder / "truth"))
     whole = spark.read.parquet(str(folder / "truth" / PAIRS_TABLE)).count()
     yield PipelineFigure("ground truth", size, took_s, "s", "at most 60")
     yield PipelineFigure(
@@ -116,9 +108,9 @@ def _truth(spark: SparkSession, folder: Path, scale: float, seed: int) -> Iterat
     oracle = Oracle.of(scenario.subscribers)
     ours = folder / "ours"
     ours.mkdir()
-    ours_s = _timed(lambda: write_matches(spark, tenth, oracle, ours))
+    ours_s = timed(lambda: write_matches(spark, tenth, oracle, ours))
     naive = naive_pairs(spark, tenth, scenario.subscribers)
-    naive_s = _timed(lambda: naive.write.parquet(str(folder / "naive.parquet")))
+    naive_s = timed(lambda: naive.write.parquet(str(folder / "naive.parquet")))
     count = spark.read.parquet(str(ours / PAIRS_TABLE)).count()
     assert count == spark.read.parquet(str(folder / "naive.parquet")).count()
     tenth.unpersist()
@@ -158,8 +150,18 @@ def naive_pairs(
 def _metrics(spark: SparkSession, folder: Path, scale: float, seed: int) -> PipelineFigure:
     count = round(DELIVERIES * scale)
     trace = write_made_trace(folder / "trace", count, seed)
-    took_s = _timed(lambda: write_results(spark, [trace], folder / "metrics"))
+    took_s = timed(lambda: write_results(spark, [trace], folder / "metrics"))
     return PipelineFigure("metrics", f"{count:,} deliveries", took_s, "s", "at most 60")
+
+
+def _streaming(spark: SparkSession, folder: Path, scale: float) -> Iterator[PipelineFigure]:
+    found = source_figures(spark, folder / "streaming", max(2_000, round(STREAMED * scale)))
+    size = f"{found.rows:,} rows of 10 columns"
+    goal = "at least 200,000"
+    yield PipelineFigure("streaming source, large batches", size, found.rows_per_s, "rows/s", goal)
+    size = f"{len(found.small_s)} batches of 1 row"
+    middle = median(found.small_s)
+    yield PipelineFigure("streaming source, small batches", size, middle, "s", "at most 0.4")
 
 
 def _sweep(
@@ -183,43 +185,8 @@ def _sweep(
     for cores in (1, 2):
         with open_spark(f"local[{cores}]", settings) as spark:
             spark.range(2).count()
-            took_s[cores] = _timed(partial(sweep, spark, table, folder / f"sweep{cores}"))
+            took_s[cores] = timed(partial(sweep, spark, table, folder / f"sweep{cores}"))
     size = f"{RUNS} equal runs, {took_s[1]:.1f} s on 1 core, {took_s[2]:.1f} s on 2"
     return PipelineFigure(
         "sweep, 2 cores over 1", size, 100 * took_s[2] / took_s[1], "%", "at most 60"
     )
-
-
-def _timed(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-class Peak:
-    """The most that was seen, in megabytes."""
-
-    mb = 0.0
-
-
-@contextmanager
-def worker_memory() -> Iterator[Peak]:
-    """Watch all Python workers of Spark on this machine; 0 where there is no /proc."""
-    peak = Peak()
-
-    def look() -> None:
-        peak.mb = max(peak.mb, sum(map(_memory_mb, Path("/proc").glob("[0-9]*"))))
-
-    with meanwhile(look, _LOOK_S):
-        yield peak
-
-
-def _memory_mb(process: Path) -> float:
-    """Return the memory of one process, what it shares divided among those who share it."""
-    try:
-        if b"pyspark.daemon" not in (process / "cmdline").read_bytes():
-            return 0.0
-        lines = (process / "smaps_rollup").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return 0.0  # it has ended meanwhile
-    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1e3

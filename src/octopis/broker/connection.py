@@ -82,8 +82,8 @@ class _Nobody:
 class Connection(asyncio.Protocol):
     """A connection that begins with a greeting and then belongs to a peer.
 
-    `on_made` is called when it stands. Until `greeted`, only short frames are taken, and only
-    for a short time.
+    `on_made` is called when it stands. Until `greeted`, only short frames are taken of whoever has
+    dialled, and only for a short time.
     """
 
     def __init__(
@@ -93,7 +93,8 @@ class Connection(asyncio.Protocol):
         self._warnings = warnings
         self._limits = limits
         self._greets = greets
-        self._frames = FrameDecoder(HELLO_MAX)
+        # Whom we have dialled says hello and goes on at once: one read may bring both.
+        self._frames = FrameDecoder(limits.frame_max if greets else HELLO_MAX)
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None

@@ -66,14 +66,15 @@ COMMANDS = {
     ),
     "durable": CommandPlace(
         "octopis.cli.live.durable:app",
-        "Durable subscriptions of a live overlay: list, show, drop.",
+        "Durable subscriptions of a live overlay: list, show, move, drop.",
     ),
     "broker": CommandPlace(
         "octopis.cli.live.overlay:broker_app", "One broker of an overlay, in the foreground."
     ),
     "store": CommandPlace("octopis.cli.store:app", "What brokers keep on disk: check."),
     "workload": CommandPlace(
-        "octopis.cli.workload:app", "From quotes to scenarios, on Spark: ingest, build, truth."
+        "octopis.cli.workload:app",
+        "From data to scenarios, on Spark: ingest, estimate, build, truth.",
     ),
     "trace": CommandPlace(
         "octopis.cli.runs:trace_app",

@@ -24,8 +24,8 @@ Start with [bold]octopis demo[/bold], then look around:
   [cyan]octopis broker[/cyan]     one live broker in the foreground, for one broker per machine: run
   [cyan]octopis pub[/cyan], [cyan]sub[/cyan]   publish and subscribe from the shell
   [cyan]octopis store[/cyan]      what brokers keep on disk: check
-  [cyan]octopis durable[/cyan]    subscriptions that outlive their readers: list, show, drop
-  [cyan]octopis workload[/cyan]   scenarios from real quotes, on Spark: ingest, build, truth
+  [cyan]octopis durable[/cyan]    subscriptions that outlive their readers: list, show, move, drop
+  [cyan]octopis workload[/cyan]   scenarios from your data, on Spark: ingest, estimate, build, truth
   [cyan]octopis sweep[/cyan]      many simulations at once, on Spark
   [cyan]octopis trace[/cyan]      what runs have left behind: metrics, check, plot
   [cyan]octopis evaluate[/cyan]   the paper's experiments, and our results beside the paper's

@@ -87,6 +87,13 @@ NameArgument = Annotated[
     str | None,
     typer.Argument(metavar="[NAME]", help="Which overlay, as `overlay up` called it; the latest."),
 ]
+OverlayOption = Annotated[
+    str | None,
+    typer.Option("--overlay", help="Which overlay, as `overlay up` called it; the latest."),
+]
+DurableName = Annotated[
+    str, typer.Argument(metavar="NAME", help="The durable subscription, as `durable list` has it.")
+]
 
 Command = Callable[..., None]
 

@@ -84,9 +84,8 @@ class Client(StagingClient):
         self._session_s = 0.0
         self._requests = count(1)
         self._unanswered = Unanswered(self._requests, resend=resend)
-        self._publishing = Publishing(
-            self.id, self._open_connection, self._open_now, self._unanswered
-        )
+        ways = self._open_connection, self._open_now
+        self._publishing = Publishing(self.id, *ways, self._unanswered)
 
     # Life
 
@@ -100,8 +99,7 @@ class Client(StagingClient):
     async def open(self) -> None:
         """Connect, or raise ConnectionFailed.
 
-        All addresses are tried in turn, again and again for `retry_s`: an overlay that is just
-        starting is waited for.
+        All addresses are tried in turn, again and again for `retry_s`.
         """
         welcome = self._reached(await self._dialling.anywhere(self._dialled, self._retry_s))
         self._session, self._store = welcome.session, welcome.store
@@ -131,9 +129,8 @@ class Client(StagingClient):
     ) -> None:
         """Publish a notification; returns when the host broker has accepted it.
 
-        `intended_ns` is when it was meant to be published, if that is not now (nanoseconds
-        since 1970). Raises InvalidNotification, or ConnectionLost where nobody can say what
-        became of it.
+        `intended_ns` is when it was meant to be published, if not now (nanoseconds since 1970).
+        Raises InvalidNotification, or ConnectionLost where nobody can say what became of it.
         """
         await self._publishing.publish(attributes, payload, intended_ns)
 

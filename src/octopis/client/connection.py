@@ -18,6 +18,7 @@ from octopis.core.wire.control import Goodbye, Ping, Pong, Refusal, Status, enco
 from octopis.core.wire.durable import DurableAnswer, DurableBatch
 from octopis.core.wire.frames import Frame, FrameDecoder
 from octopis.core.wire.greeting import ClientHello, Welcome, decode_answer, encode_hello
+from octopis.core.wire.moving import MoveAnswer
 from octopis.errors import ConnectionFailed, ConnectionLost, OctopisError, ProtocolError
 
 
@@ -155,7 +156,7 @@ class ClientConnection(asyncio.Protocol):
             self._receiver.lost(said.number, said.reason)
         elif isinstance(said, Status):
             self._answer(said.request, said.status)
-        elif isinstance(said, DurableBatch | DurableAnswer):
+        elif isinstance(said, DurableBatch | DurableAnswer | MoveAnswer):
             self._answer(said.request, said)
         elif isinstance(said, Ping):
             self.tell(encode_control(Pong()))

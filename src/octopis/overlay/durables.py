@@ -25,8 +25,9 @@ class Found(NamedTuple):
 
     def get(self, name: str) -> Hosted | None:
         """Return the one of this name, where it lives now."""
-        found = (each for each in self.durables if each.info.name == name)
-        return next((each for each in found if not each.info.moved_to), None)
+        found = [each for each in self.durables if each.info.name == name]
+        there = sorted(found, key=lambda each: each.info.joins)  # while it moves it is at two
+        return next((each for each in there if not each.info.moved_to), None)
 
     def named(self, name: str) -> Hosted:
         """Return the one of this name, or raise InvalidSubscription, or OperationFailed."""

@@ -48,6 +48,11 @@ PAIRS = T.StructType(
 """Which subscription must get which notification."""
 
 
+def quoted(name: str) -> str:
+    """Return a column's name as Spark takes it for one name, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def spark_schema(schema: pa.Schema) -> T.StructType:
     """Return an Arrow schema as Spark's; names are plain text there."""
     plain = [

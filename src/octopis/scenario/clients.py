@@ -4,6 +4,7 @@ High-rate publishers send a feed of trades, of which quotes have no attribute: s
 quotes never match it, and only those who want the feed get it.
 """
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -11,8 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from octopis.core.model import BrokerId, Value
+from octopis.errors import InvalidConfiguration
 from octopis.scenario.plan import ScenarioPlan
 from octopis.scenario.tables import PUBLISHERS, SUBSCRIPTIONS
+from octopis.scenario.wanted import WantedSubscription
 
 START_WITHIN_NS = 5_000_000_000
 MINUTE_NS = 60_000_000_000
@@ -49,8 +52,11 @@ class Clients:
     it, all others do the same.
     """
 
-    def __init__(self, plan: ScenarioPlan) -> None:
+    def __init__(self, plan: ScenarioPlan, names: Sequence[str] | None = None) -> None:
+        """Draw the clients; publishers have the `names` that are given, or numbers."""
         self._plan = plan
+        assert names is None or len(names) == plan.publishers
+        self._given_names = names
         brokers = plan.topology.scot.brokers
         random, self.burst = (np.random.default_rng([plan.seed, stream]) for stream in (1, 2))
         self._hosts = [brokers[at] for at in random.integers(0, len(brokers), plan.publishers)]
@@ -95,6 +101,8 @@ class Clients:
     @cached_property
     def names(self) -> list[str]:
         """The names of the publishers, without the high-rate one."""
+        if self._given_names is not None:
+            return list(self._given_names)
         return [f"p{number:04d}" for number in range(self._plan.publishers)]
 
     @property
@@ -125,6 +133,21 @@ class Clients:
         ]
         return pa.Table.from_pylist(rows, SUBSCRIPTIONS)
 
+    def own_subscriptions(self, wanted: Sequence[WantedSubscription]) -> pa.Table:
+        """Return the table of subscriptions that somebody has written down.
+
+        A subscriber without a broker sits at random, with all subscriptions at the same one.
+        """
+        drawn = iter(self._subscriber_hosts)
+        hosts = {each.subscriber: each.broker for each in wanted if each.subscriber and each.broker}
+        rows = []
+        for number, each in enumerate(wanted):
+            client, host = each.subscriber or f"c{number:05d}", next(drawn)
+            host = each.broker or hosts.setdefault(client, host)
+            time_ns = round(number * self._plan.subscribe_every_ms * MS_NS)
+            rows.append({**_subscription(number, each.filter, host, time_ns), "client": client})
+        return pa.Table.from_pylist(rows, SUBSCRIPTIONS)
+
     @property
     def step_ns(self) -> int:
         """The time between two notifications of a publisher."""
@@ -147,13 +170,32 @@ def _subscription(number: int, text: str, host: BrokerId, time_ns: int) -> dict[
     }
 
 
-def attribute_types(plan: ScenarioPlan) -> pa.StructType:
-    """Return the attributes of the plan's notifications."""
-    text, whole = ("symbol", "date"), ("volume",)
-    prices = ("open", "high", "low", "close", "change_percent", "range_percent", "traded_value")
-    fields = [(name, pa.string()) for name in text] + [(name, pa.float64()) for name in prices]
-    fields += [(name, pa.int64()) for name in whole]
+QUOTE = {
+    **dict.fromkeys(("symbol", "date"), pa.string()),
+    **dict.fromkeys(("open", "high", "low", "close"), pa.float64()),
+    **dict.fromkeys(("change_percent", "range_percent", "traded_value"), pa.float64()),
+    "volume": pa.int64(),
+}
+"""The attributes of a stock quote."""
+
+_TYPES = (pa.string(), pa.float64(), pa.int64(), pa.bool_())
+
+
+def attribute_types(
+    plan: ScenarioPlan, attributes: Mapping[str, pa.DataType] = QUOTE
+) -> pa.StructType:
+    """Return the attributes of the plan's notifications: texts, numbers, integers, booleans.
+
+    Raises InvalidConfiguration where they cannot be told from those of the high-rate feed.
+    """
+    fields = sorted(attributes.items(), key=lambda field: _TYPES.index(field[1]))
     if plan.high_rate_notifications:
+        both = [name for name in attributes if name in FEED]
+        if both:
+            raise InvalidConfiguration(
+                f"the data has an attribute {both[0]!r}, as the high-rate feed does: rename it, or "
+                "leave out the high-rate publisher"
+            )
         fields += list(FEED.items())
     return pa.struct(fields)
 

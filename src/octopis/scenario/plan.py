@@ -1,4 +1,4 @@
-"""How large a scenario of stock quotes is, and how it is run.
+"""How large a scenario is, and how it is run.
 
 Each number of a plan is declared once, in ScenarioPlan: its bounds, what it means, and what it is
 called on the command line and in tables of runs. Options, keys, names of runs and checks follow.
@@ -43,7 +43,9 @@ class ScenarioPlan(Struct, frozen=True, kw_only=True):
     faults: tuple[Fault, ...] = ()
 
     subscribers: Annotated[int, Meta(ge=0, description="Clients with one subscription each.")] = 100
-    publishers: Annotated[int, Meta(ge=0, description="Clients that publish stock quotes.")] = 10
+    publishers: Annotated[int, Meta(ge=0, description="Clients that publish rows of the data.")] = (
+        10
+    )
     notifications_each: Annotated[int, Meta(ge=0, description="How many each publisher sends.")] = (
         field(default=100, name="notifications")
     )
@@ -64,7 +66,7 @@ class ScenarioPlan(Struct, frozen=True, kw_only=True):
     ] = 10
     selectivity: Annotated[
         float,
-        Meta(ge=0.001, le=0.5, description="The share of quotes that each subscription matches."),
+        Meta(ge=0.001, le=0.5, description="The share of rows that each subscription matches."),
     ] = 0.02
     seed: Annotated[int, Meta(ge=0, description="The same seed gives the same scenario.")] = 1
 

@@ -135,7 +135,7 @@ class Store:
             salt=self._format.salt,
             spares=self._spares,
             sync=self._sync,
-            synced=self._index.next,
+            synced=self._written_until,
         )
         if self._index.last is None:
             self._spares.prepare()

@@ -66,7 +66,7 @@ def test_an_output_folder_that_cannot_be_written(told):
 
 
 def test_quotes_that_nobody_ingested(told):
-    assert "gone holds no ingested quotes" in told("workload build --quotes gone")
+    assert "gone holds no ingested data" in told("workload build --quotes gone")
 
 
 def test_a_sweeps_folder_with_another_scenario_of_the_name(told):

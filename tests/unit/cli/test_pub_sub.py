@@ -1,3 +1,4 @@
+import json
 import socket
 import struct
 import sys
@@ -40,6 +41,12 @@ def test_line_that_sub_prints_is_one_that_pub_reads():
         '"sequence": 3, "intended_ns": 12, "subscriptions": ["s1", "s2"]}\n'
     )
     assert parse_line(line.encode()) == ({"x": 1, "name": "ü"}, b"\x00\xff")
+
+
+def test_line_of_a_durable_subscription_has_its_position_and_pub_reads_it_all_the_same():
+    line = format_line(Received({"x": 1}, b"", "p", 3, 12, ("risk",), 17))
+    assert json.loads(line)["position"] == 17
+    assert parse_line(line.encode()) == ({"x": 1}, b"")
 
 
 def test_plain_object_is_attributes_and_null_is_an_absent_one():

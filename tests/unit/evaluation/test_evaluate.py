@@ -13,7 +13,8 @@ from octopis.evaluation.exact import exact
 from octopis.evaluation.experiments import EvaluationSize, Experiment, points
 from octopis.evaluation.folders import claim_folder
 from octopis.evaluation.sensitivity import FULL
-from octopis.pipeline.ingest.ingest import ingest, read_quotes
+from octopis.pipeline.ingest.folder import read_quotes
+from octopis.pipeline.ingest.ingest import ingest
 from support.evaluations import evaluation_in, tiny_sizes
 from support.measures import PAPER, request
 from support.quotes import HEADER, csv_rows, write_lines

@@ -7,7 +7,8 @@ from pyspark.sql import SparkSession
 
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.pipeline.ingest import ingest as room
-from octopis.pipeline.ingest.ingest import IngestReport, ingest, ingest_synthetic, read_quotes
+from octopis.pipeline.ingest.folder import IngestReport, read_quotes
+from octopis.pipeline.ingest.ingest import ingest, ingest_synthetic
 from octopis.pipeline.spark.writing import CODEC
 from support.quotes import HEADER, csv_rows, write_lines
 
@@ -46,8 +47,9 @@ def test_rows_that_get_lost_on_the_way_are_noticed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     write_lines(tmp_path / "a.csv", HEADER, *csv_rows(symbols=1, days=3))
-    honest, kept = room.q.spread, "date is null or date <> '2023-01-03'"
-    monkeypatch.setattr(room.q, "spread", lambda rows: honest(rows.where(kept)))
+    honest, kept = room.settling.spread, "date is null or date <> '2023-01-03'"
+    lossy = lambda rows, key: honest(rows.where(kept), key)  # noqa: E731 - in its place
+    monkeypatch.setattr(room.settling, "spread", lossy)
     with pytest.raises(OperationFailed, match="3 rows were read, but 2 accepted and 0 set aside"):
         ingest(spark, [tmp_path / "a.csv"], tmp_path / "out")
     assert not (tmp_path / "out").exists()

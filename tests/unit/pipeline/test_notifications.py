@@ -6,10 +6,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
+from octopis.pipeline.ingest.folder import quotes_data
 from octopis.pipeline.ingest.quotes import synthetic_quotes
 from octopis.pipeline.scenarios import notifications as room
 from octopis.pipeline.scenarios.notifications import (
+    NUMBER,
+    NumberedRows,
     notifications,
     part_starts,
     write_notifications,
@@ -26,14 +30,17 @@ SCHEMA = "publisher string, sequence long, intended_ns long, attributes struct<x
 
 def test_publishers_take_turns_with_the_quotes_and_start_again(spark: SparkSession):
     plan = small_plan(publishers=2, notifications_each=4, high_rate_notifications=3)
-    quotes = shuffled(synthetic_quotes(spark, 1, 2), 1).where("number < 5")
-    rows = notifications(spark, plan, Clients(plan), quotes, 5).orderBy("intended_ns").collect()
+    quotes = shuffled(quotes_data(synthetic_quotes(spark, 1, 2)), 1).where(F.col(NUMBER) < 5)
+    rows_to_publish = NumberedRows(quotes, 5, attribute_types(plan))
+    rows = (
+        notifications(spark, plan, Clients(plan), rows_to_publish).orderBy("intended_ns").collect()
+    )
     assert len(rows) == 11
     shown = {
         publisher: [row["attributes"]["symbol"] for row in rows if row["publisher"] == publisher]
         for publisher in ("p0000", "p0001", "hrp")
     }
-    in_order = [row["symbol"] for row in quotes.orderBy("number").collect()]
+    in_order = [row["symbol"] for row in quotes.orderBy(NUMBER).collect()]
     assert shown["p0000"] == in_order[:4]
     assert shown["p0001"] == [*in_order[4:], *in_order[:3]]
     assert shown["hrp"] == [None] * 3

@@ -7,23 +7,29 @@ import pytest
 from pyspark.sql import Observation, SparkSession
 
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline.ingest.judging import WHERE
+from octopis.pipeline.ingest.inferring import Shape
+from octopis.pipeline.ingest.judging import REASON, WHERE
 from octopis.pipeline.ingest.lines import Tally
-from octopis.pipeline.ingest.quote_files import QuoteFiles, find_files
-from octopis.pipeline.ingest.quotes import settled, spread
+from octopis.pipeline.ingest.mapping import quotes_mapping
 from octopis.pipeline.ingest.reading import first_lines, is_padres, read_lines, read_rows
+from octopis.pipeline.ingest.rules import Rules, typed_rules
+from octopis.pipeline.ingest.settling import settled, spread
+from octopis.pipeline.ingest.source_files import SourceFiles, find_files
 from support.quotes import HEADER, csv_rows, padres_line, write_lines
+
+RULES = typed_rules(quotes_mapping())
+QUOTES = Shape(RULES, [])
 
 
 def rows_of(spark: SparkSession, *paths: Path) -> list[dict[str, str]]:
     """Return the rows of files in order, by names of files and without headers."""
     files = find_files(list(paths))
     firsts = first_lines(files)
-    raw = read_rows(spark, files, firsts)
+    raw = read_rows(spark, files, firsts, QUOTES)
     rows = [row.asDict() for row in raw.frame.orderBy(*WHERE).collect()]
     assert raw.count() == len(rows)
     for row in rows:
-        row["file"] = files.names[row["file"]]
+        row["file"] = files.names[row[WHERE[0]]]
     headers = {str(path) for path, first in firsts.items() if not is_padres(first)}
     seen: set[str] = set()
     found = []
@@ -34,9 +40,10 @@ def rows_of(spark: SparkSession, *paths: Path) -> list[dict[str, str]]:
     return found
 
 
-def quarantined(spark: SparkSession, files: QuoteFiles) -> list[tuple[str, int, str]]:
-    rows = spread(read_rows(spark, files, first_lines(files)).frame).toArrow()
-    parts = zip(*settled(iter(rows.combine_chunks().to_batches())), strict=True)
+def quarantined(spark: SparkSession, files: SourceFiles) -> list[tuple[str, int, str]]:
+    rows = spread(read_rows(spark, files, first_lines(files), QUOTES).frame, RULES.key).toArrow()
+    without_derived = Rules(RULES.mapping, RULES.read)
+    parts = zip(*settled(iter(rows.combine_chunks().to_batches()), without_derived), strict=True)
     _, aside, counts = (pa.Table.from_batches(part) for part in parts)
     tally = Tally(counts.to_pylist(), files.names, files.names)
     placed = tally.quarantined(spark, spark.createDataFrame(aside))
@@ -70,14 +77,14 @@ def test_file_without_a_line_is_named(tmp_path: Path, content: bytes):
     path = tmp_path / ("a.csv.gz" if content else "a.csv")
     path.write_bytes(content)
     with pytest.raises(InvalidConfiguration, match="is empty"):
-        first_lines(QuoteFiles((path,), ()))
+        first_lines(SourceFiles((path,), (), ()))
 
 
 def test_packed_file_that_is_cut_off_is_named(tmp_path: Path):
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b"x" * 1000)[:15])
     with pytest.raises(InvalidConfiguration, match=r"cannot read .*a\.csv\.gz"):
-        first_lines(QuoteFiles((path,), ()))
+        first_lines(SourceFiles((path,), (), ()))
 
 
 def test_all_kinds_of_files_give_the_same_rows(spark: SparkSession, tmp_path: Path):
@@ -93,7 +100,7 @@ def test_all_kinds_of_files_give_the_same_rows(spark: SparkSession, tmp_path: Pa
     found = rows_of(spark, tmp_path)
     by_file: dict[str, list[tuple[str, ...]]] = {}
     for row in found:
-        assert row["reason"] is None
+        assert row[REASON] is None
         cells = tuple(str(row[name.lower()]) for name in HEADER.split(","))
         by_file.setdefault(Path(row["file"]).name, []).append(cells)
     assert set(by_file) == {"plain.csv", "packed.csv.gz", "padres.txt", "table.parquet"}
@@ -104,7 +111,7 @@ def test_lines_of_the_wrong_shape_say_so(spark: SparkSession, tmp_path: Path):
     sound = csv_rows(symbols=1, days=1)[0]
     write_lines(tmp_path / "a.csv", HEADER, "1,2,3", f"{sound},9", "", sound, '"open quote')
     write_lines(tmp_path / "b.txt", padres_line(sound), "[symbol,'A'", "hello")
-    faults = [row["reason"] for row in rows_of(spark, tmp_path)]
+    faults = [row[REASON] for row in rows_of(spark, tmp_path)]
     csv_fault, padres_fault = "the line does not have 7 fields", "the line is not [name,value],..."
     empty = "the line is empty"
     assert faults == [csv_fault, csv_fault, empty, None, csv_fault, None, *[padres_fault] * 2]
@@ -120,8 +127,18 @@ def test_quotes_around_cells_are_left_out(spark: SparkSession, tmp_path: Path):
         '"2023-01-02","A,B",1,"1",1,1,1',
         '"2023-01-02,A,1,1,1,1,1',
         ' 2023-01-03 ,"A",1,1,1,1, 1',
+        '2023-01-04,"A ""x""",1,1,1,1,1',
+        '2023-01-04,"A"B,1,1,1,1,1',
+        '"2023-01-04",A,1,1,1,1,1,1',
     ]
     write_lines(tmp_path / "a.csv", HEADER, *rows)
-    found = [(row["reason"], row["symbol"], row["volume"]) for row in rows_of(spark, tmp_path)]
+    found = [(row[REASON], row["symbol"], row["volume"]) for row in rows_of(spark, tmp_path)]
     wrong = "the line does not have 7 fields"
-    assert found == [(None, "A,B", 1), (wrong, None, None), (None, "A", 1)]
+    assert found == [
+        (None, "A,B", 1),
+        (wrong, None, None),
+        (None, "A", 1),
+        (None, 'A "x"', 1),
+        (wrong, None, None),
+        (wrong, None, None),
+    ]

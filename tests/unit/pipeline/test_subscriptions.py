@@ -1,36 +1,42 @@
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from octopis.core.filters import parse_filter
 from octopis.errors import InvalidConfiguration, OperationFailed
+from octopis.pipeline.ingest.folder import quotes_data
 from octopis.pipeline.ingest.quotes import synthetic_quotes
-from octopis.pipeline.scenarios.subscriptions import filter_texts, sample_size, shuffled
+from octopis.pipeline.scenarios.notifications import NUMBER
+from octopis.pipeline.scenarios.subscriptions import Wanted, filter_texts, sample_size, shuffled
 from octopis.pipeline.schemas import QUOTES
 from octopis.pipeline.spark.session import plain_errors
 
 
 def test_order_depends_on_the_seed_alone(spark: SparkSession):
-    quotes = synthetic_quotes(spark, 1, 3)
-    first = shuffled(quotes, 5).orderBy("number").collect()
-    assert [row["number"] for row in first] == list(range(1000))
-    assert shuffled(quotes.repartition(7), 5).orderBy("number").collect() == first
-    assert shuffled(quotes, 6).orderBy("number").collect() != first
+    quotes = quotes_data(synthetic_quotes(spark, 1, 3))
+    first = shuffled(quotes, 5).orderBy(NUMBER).collect()
+    assert [row[NUMBER] for row in first] == list(range(1000))
+    assert (
+        shuffled(quotes._replace(frame=quotes.frame.repartition(7)), 5).orderBy(NUMBER).collect()
+        == first
+    )
+    assert shuffled(quotes, 6).orderBy(NUMBER).collect() != first
     assert len(first) == 1000, "quotes without a previous close are left out"
 
 
 def test_a_third_is_sampled_and_too_few_quotes_are_refused():
     assert sample_size(9_000, 0.02) == 3_000
     assert sample_size(1_000_000, 0.02) == 40_000
-    with pytest.raises(InvalidConfiguration, match=r"600 quotes are too few .* it takes 753"):
-        sample_size(600, 0.02)
+    with pytest.raises(InvalidConfiguration, match=r"600 quotes are too few .* it takes 753,"):
+        sample_size(600, 0.02, "quotes")
 
 
 def test_each_subscription_comes_from_its_own_number(spark: SparkSession):
-    quotes = synthetic_quotes(spark, 1, 10)
-    sample = shuffled(quotes, 1).where("number < 1500").orderBy("number").toArrow()
+    quotes = quotes_data(synthetic_quotes(spark, 1, 10))
+    sample = shuffled(quotes, 1).where(F.col(NUMBER) < 1500).orderBy(NUMBER).toArrow()
 
     def texts(count: int, seed: int) -> dict[int, str]:
-        rows = filter_texts(spark, sample, count, 0.02, seed).collect()
+        rows = filter_texts(spark, sample, Wanted(count, 0.02, seed)).collect()
         return {row["number"]: row["filter"] for row in rows}
 
     few, many = texts(3, 1), texts(20, 1)
@@ -44,15 +50,15 @@ def test_each_subscription_comes_from_its_own_number(spark: SparkSession):
 
 
 def test_few_quotes_will_do_where_one_row_is_more_than_the_tolerance(spark: SparkSession):
-    quotes = shuffled(synthetic_quotes(spark, 1, 3), 1)
-    sample = quotes.where("number < 265").orderBy("number").toArrow()
-    assert filter_texts(spark, sample, 20, 0.02, 1).count() == 20
+    quotes = shuffled(quotes_data(synthetic_quotes(spark, 1, 3)), 1)
+    sample = quotes.where(F.col(NUMBER) < 265).orderBy(NUMBER).toArrow()
+    assert filter_texts(spark, sample, Wanted(20, 0.02, 1)).count() == 20
 
 
 def test_quotes_that_are_all_alike_are_refused(spark: SparkSession):
     quotes = synthetic_quotes(spark, 1, 3).dropna().limit(1)
     sample = quotes.toArrow().take([0] * 300)
-    texts = filter_texts(spark, sample, 1, 0.02, 1)
+    texts = filter_texts(spark, sample, Wanted(1, 0.02, 1, what="quotes"))
     said = "the quotes are too few, or too much alike"
     with pytest.raises(OperationFailed, match=said), plain_errors():
         texts.collect()

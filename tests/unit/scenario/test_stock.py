@@ -4,7 +4,8 @@ import pytest
 from octopis.benchmarks.matching import BruteForce
 from octopis.core.filters.tree import to_conjunctions
 from octopis.core.matching import LinearIndex
-from octopis.scenario.stock import RangeFilters, StockWorkload
+from octopis.scenario.drawing import DrawnFilters
+from octopis.scenario.stock import StockWorkload
 
 
 def test_same_seed_gives_the_same_workload():
@@ -54,7 +55,7 @@ def sample() -> dict[str, list[object]]:
 @pytest.mark.parametrize("selectivity", [0.02, 0.2])
 def test_share_is_what_the_filter_really_matches(sample, selectivity: float):
     random = np.random.default_rng(1)
-    maker = RangeFilters(sample, selectivity)
+    maker = DrawnFilters(sample, selectivity)
     rows = [dict(zip(sample, row, strict=True)) for row in zip(*sample.values(), strict=True)]
     for _ in range(30):
         drawn = maker.draw(random)
@@ -63,13 +64,13 @@ def test_share_is_what_the_filter_really_matches(sample, selectivity: float):
 
 def test_filters_match_about_the_wanted_share(sample):
     random = np.random.default_rng(2)
-    maker = RangeFilters(sample, 0.05)
+    maker = DrawnFilters(sample, 0.05)
     shares = [maker.draw(random).share for _ in range(200)]
     assert 0.04 < np.median(shares) < 0.07
 
 
 def test_same_draws_give_the_same_filters(sample):
-    maker = RangeFilters(sample, 0.02)
+    maker = DrawnFilters(sample, 0.02)
     one, other = (maker.draw(np.random.default_rng(seed)).filter for seed in (3, 3))
     assert one == other
     assert maker.draw(np.random.default_rng(4)).filter != one

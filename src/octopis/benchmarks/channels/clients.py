@@ -149,7 +149,7 @@ class _Work:
             number = numbers.stop
             try:
                 await client.publish_many(
-                    (_attributes(publisher.name, each), payload) for each in numbers
+                    (attributes_of(publisher.name, each), payload) for each in numbers
                 )
             except OctopisError as failure:
                 log.write(f"! {len(numbers)} from {numbers.start} on: {failure}\n")
@@ -160,7 +160,8 @@ class _Work:
                 self.counts[publisher.name] += len(numbers)
 
 
-def _attributes(publisher: str, number: int) -> dict[str, Value]:
+def attributes_of(publisher: str, number: int) -> dict[str, Value]:
+    """Return what a publisher publishes under a number."""
     return {"publisher": publisher, "number": number, "kind": number % KINDS}
 
 

@@ -8,7 +8,6 @@ import asyncio
 import sys
 import time
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -93,8 +92,8 @@ async def stream(options: dict[str, Any]) -> None:
 
 
 async def reader(options: dict[str, Any]) -> None:
-    """Read batches of a range of positions, two under way at a time, when told to go."""
-    first, last, count = options["first"], options["last"], options["batch"]
+    """Read all positions in batches, so many under way at a time, when told to go."""
+    last, count = options["notifications"], options["batch"]
     came = 0
 
     async def read(starts: Iterator[int]) -> None:
@@ -110,7 +109,7 @@ async def reader(options: dict[str, Any]) -> None:
         _say({})
         await asyncio.to_thread(sys.stdin.readline)
         started = time.monotonic()
-        starts = islice(range(first, last, count), None)
+        starts = iter(range(0, last, count))
         await asyncio.gather(*(read(starts) for _ in range(options["under_way"])))
         _say({"started": started, "came": came, "finished": time.monotonic()})
 

@@ -5,6 +5,7 @@ what is kept on disk stands what the same costs in memory, in the same run.
 """
 
 import os
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,8 +20,8 @@ from octopis.benchmarks.processes import RoleProcess, free_ports, started_role
 UNDER_WAY = 64
 PROCESSES = 4
 SUBSCRIPTIONS = 50
+MEMORY, DISK, DURABLE = "memory", "disk", "disk, with a durable subscription to all"
 _ROLES = "octopis.benchmarks.durable.roles"
-_MEMORY, _DISK, _DURABLE = "memory", "disk", "disk, and one durable subscription to all"
 _SYNCS = 500
 _QUOTA_BYTES = 8 * 2**30
 _READ_COUNT = 2_500
@@ -60,7 +61,7 @@ class DurableFigure(msgspec.Struct, frozen=True):
     @property
     def target(self) -> float | None:
         """What it should be: a rate at least, a time at most."""
-        return None if self.level == _MEMORY else TARGETS.get((self.setting, self.unit))
+        return None if self.level == MEMORY else TARGETS.get((self.setting, self.unit))
 
 
 def run(plan: Plan) -> Iterator[DurableFigure]:
@@ -70,7 +71,7 @@ def run(plan: Plan) -> Iterator[DurableFigure]:
         (f"{UNDER_WAY} under way, {PROCESSES} processes", PROCESSES, UNDER_WAY // PROCESSES),
         ("publish_many", 1, 0),
     ):
-        for level in (_MEMORY, _DISK, _DURABLE):
+        for level in (MEMORY, DISK, DURABLE):
             rate = _accepted(plan, level, processes, each)
             yield DurableFigure(setting, level, rate, ACCEPTED)
     yield from _one_at_a_time(plan)
@@ -84,7 +85,7 @@ def _accepted(plan: Plan, level: str, processes: int, under_way: int) -> float:
         workload = {"address": address, "seed": plan.seed, "notifications": count}
         reader = {**workload, "subscriptions": SUBSCRIPTIONS}
         stack.enter_context(started_role("subscriber", reader)).hear()
-        if level == _DURABLE:
+        if level == DURABLE:
             _make_durable(address)
         workload |= {"under_way": under_way, "bytes": plan.bytes}
         writers = [
@@ -95,21 +96,21 @@ def _accepted(plan: Plan, level: str, processes: int, under_way: int) -> float:
             writer.go()
         heard = [writer.hear() for writer in writers]
     seconds = max(each["accepted"] for each in heard) - min(each["started"] for each in heard)
-    return processes * count / seconds
+    return float(processes * count / seconds)
 
 
 def _one_at_a_time(plan: Plan) -> Iterator[DurableFigure]:
     setting = "1 publisher"
     rounds = min(2_000, plan.notifications)
-    for level in (_MEMORY, _DISK, _DURABLE):
+    for level in (MEMORY, DISK, DURABLE):
         with _broker(plan, level) as broker:
-            if level == _DURABLE:
+            if level == DURABLE:
                 _make_durable(broker.address)
             options = {"address": broker.address, "seed": plan.seed, "notifications": rounds}
             with _client("pinger", options | {"bytes": plan.bytes}) as pinger:
                 yield DurableFigure(setting, level, pinger.first["median_ms"], ONE_AT_A_TIME)
     alone = sync_ms(plan.folder, plan.bytes)
-    yield DurableFigure("pwrite and fdatasync alone", _DISK, alone, "ms, median")
+    yield DurableFigure("pwrite and fdatasync alone", DISK, alone, "ms, median")
 
 
 def sync_ms(folder: Path, size: int) -> float:
@@ -133,7 +134,7 @@ def _recovery(plan: Plan) -> Iterator[DurableFigure]:
     level = f"{plan.kept:,} of {plan.bytes} bytes on disk"
     folder = plan.folder / "kept"
     workload = {"seed": plan.seed, "notifications": plan.kept, "bytes": plan.bytes}
-    with _broker(plan, _DISK, folder) as broker:
+    with _broker(plan, DISK, folder) as broker:
         _make_durable(broker.address)
         options = workload | {"address": broker.address, "under_way": 0}
         with _client("publisher", options) as writer:
@@ -142,28 +143,20 @@ def _recovery(plan: Plan) -> Iterator[DurableFigure]:
         broker.process.kill()
     _forget(folder)
     begun = time.monotonic()
-    with _broker(plan, _DISK, folder) as broker:
+    with _broker(plan, DISK, folder) as broker:
         yield DurableFigure("start to ready", level, time.monotonic() - begun, "s")
-        for setting, role in (("catching up by a stream", "stream"),):
+        options = {"address": broker.address, "notifications": plan.kept, "batch": _READ_COUNT}
+        for setting, role, under_way in (
+            ("catching up by a stream", "stream", 0),
+            ("reading in batches, one by one", "reader", 1),
+            ("reading in batches", "reader", 2),
+        ):
             _forget(folder)
-            options = {"address": broker.address, "notifications": plan.kept}
-            with _client(role, options) as reader:
+            with _client(role, options | {"under_way": under_way}) as reader:
                 reader.go()
                 heard = reader.hear()
-            yield DurableFigure(setting, level, _rate(heard), "notifications/s")
-        for under_way in (1, 2):
-            _forget(folder)
-            options = {"address": broker.address, "first": 0, "last": plan.kept}
-            options |= {"batch": _READ_COUNT, "under_way": under_way}
-            with _client("reader", options) as reader:
-                reader.go()
-                heard = reader.hear()
-            setting = "reading in batches" + (", one by one" if under_way == 1 else "")
-            yield DurableFigure(setting, level, _rate(heard), "notifications/s")
-
-
-def _rate(heard: dict[str, Any]) -> float:
-    return float(heard["came"] / (heard["finished"] - heard["started"]))
+            rate = heard["came"] / (heard["finished"] - heard["started"])
+            yield DurableFigure(setting, level, rate, "notifications/s")
 
 
 def _forget(folder: Path) -> None:
@@ -186,7 +179,7 @@ def _broker(plan: Plan, level: str, folder: Path | None = None) -> Iterator[_Bro
     options: dict[str, Any] = {"overlay": "line-1", "algorithm": "tnr", "ports": [port]}
     options["brokers"] = [0]
     with ExitStack() as stack:
-        if level != _MEMORY:
+        if level != MEMORY:
             where = folder or stack.enter_context(_fresh(plan.folder))
             options["durability"] = {"folder": str(where), "quota_bytes": _QUOTA_BYTES}
         process = stack.enter_context(started_role("brokers", options))
@@ -196,8 +189,6 @@ def _broker(plan: Plan, level: str, folder: Path | None = None) -> Iterator[_Bro
 
 @contextmanager
 def _fresh(folder: Path) -> Iterator[Path]:
-    import tempfile
-
     with tempfile.TemporaryDirectory(dir=folder) as found:
         yield Path(found)
 

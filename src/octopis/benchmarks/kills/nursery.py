@@ -24,13 +24,7 @@ import msgspec
 
 from octopis.benchmarks.broker_roles import overlay_named
 from octopis.benchmarks.kills.sockets import abort_connection
-from octopis.broker.settings import (
-    ClientQueues,
-    Durability,
-    Limits,
-    OverlayConfiguration,
-    Shape,
-)
+from octopis.broker.settings import ClientQueues, Durability, Limits, OverlayConfiguration, Shape
 from octopis.client.address import Address
 from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm
@@ -48,8 +42,8 @@ class Overlay(msgspec.Struct, forbid_unknown_fields=True):
     ports: list[int]
     limits: Limits = Limits()
     client_queues: ClientQueues = ClientQueues()
-    durability: Durability = Durability()
     shapes: list[tuple[str, str, Shape]] = []
+    durability: Durability = Durability()
 
     def configuration(self) -> OverlayConfiguration:
         """Return the overlay as it is to run."""

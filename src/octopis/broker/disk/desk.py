@@ -2,15 +2,17 @@
 
 import logging
 import time
+from functools import partial
 
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.disk.committing import Committing
 from octopis.broker.disk.keeping import Keeping
+from octopis.broker.disk.moving import Moving, has_moved
 from octopis.broker.disk.reads import Reads
 from octopis.broker.effects import Effects
-from octopis.core.delivery.lasting.durables import Durable, id_of
+from octopis.core.delivery.lasting.durables import MOVE, Durable, id_of
 from octopis.core.delivery.lasting.records import DurableState, Policy
-from octopis.core.filters import parse_filter
+from octopis.core.filters import Filter, parse_filter
 from octopis.core.routing import Broker
 from octopis.core.routing.broker import DURABLE
 from octopis.core.wire.durable import (
@@ -25,6 +27,7 @@ from octopis.core.wire.durable import (
     StagingRequest,
     encode_durable_answer,
 )
+from octopis.core.wire.moving import MoveRequest
 from octopis.errors import InvalidSubscription, OctopisError
 
 _EXPIRE_WARN = 0.8
@@ -47,6 +50,7 @@ class Desk:
         self._durables = keeping.channels.durables
         self._reads = Reads(self._durables, effects, self._read)
         self._durables.on_more = self._reads.more
+        self._moving = Moving(keeping, core, effects, self)
         self._core = core
         self._effects = effects
         self._expire_s = expire_s
@@ -60,7 +64,9 @@ class Desk:
             self._reads.take(session, request)
             return
         try:
-            if isinstance(request, OpenDurable):
+            if isinstance(request, MoveRequest):
+                self._moving.take(session, request)
+            elif isinstance(request, OpenDurable):
                 self._open(session, request)
             elif isinstance(request, AckDurable):
                 self._acknowledge(session, request)
@@ -84,6 +90,7 @@ class Desk:
             durable = self._make(request, owner)
         else:
             self._check_owner(durable, owner)
+            self._check_home(durable)
             if request.filter is not None:
                 wanted = str(parse_filter(request.filter, request.dialect))
                 if wanted != durable.state.filter:
@@ -95,17 +102,18 @@ class Desk:
                     raise InvalidSubscription(reason, request.name)
             if request.policy is not None and request.policy is not durable.state.policy:
                 self._durables.change(durable, policy=request.policy)
-        self._answer_synced(session, request.request, durable)
+        self.answer_synced(session, request.request, durable)
 
     def _make(self, request: OpenDurable, owner: str) -> Durable:
         name = request.name
         if not name.isprintable():
             raise InvalidSubscription("a name is printable", name)
-        elsewhere = self._core.table.get(id_of(name))
-        if elsewhere is not None:
+        if MOVE in name:
+            raise InvalidSubscription(f"no {MOVE} stands in a name", name)
+        for elsewhere in self._keeping.channels.hosts.where(name):
             reason = (
-                f"the durable subscription {name!r} lives at {elsewhere.host.short}: connect "
-                "there, or move it (octopis durable move)"
+                f"the durable subscription {name!r} lives at {elsewhere.short}: connect there, or "
+                "move it (octopis durable move)"
             )
             raise InvalidSubscription(reason, name)
         if request.filter is None:
@@ -124,16 +132,31 @@ class Desk:
             created_ns=now_ns,
             used_ns=now_ns,
         )
-        effects = self._core.client_subscribes(
-            DURABLE, id_of(name), filter_, None, time.monotonic_ns(), owner=owner, durable=True
-        )
         durable = self._durables.make(state)
-        self._effects.carry_out(effects)
-        _log.info("%s: durable subscription %r begins", self._core.id, name)
+        self._keeping.when_synced(partial(self._announce, durable, filter_))
         return durable
 
+    def _announce(self, durable: Durable, filter_: Filter) -> None:
+        """Let the overlay know of a durable subscription.
+
+        Not before it is on disk: what others send for it would be lost with it.
+        """
+        name, owner, now_ns = durable.state.name, durable.state.owner, time.monotonic_ns()
+        if self._durables.get(name) is not durable:  # it was dropped at once
+            return
+        try:
+            effects = self._core.client_subscribes(
+                DURABLE, id_of(name), filter_, None, now_ns, owner=owner, durable=True
+            )
+        except InvalidSubscription as refusal:  # somebody else was quicker, elsewhere
+            self._end(durable, str(refusal))
+        else:
+            self._effects.carry_out(effects)
+            _log.info("%s: durable subscription %r begins", self._core.id, name)
+
     def _acknowledge(self, session: ClientSession, request: AckDurable) -> None:
-        durable = self._found(session, request.name, shared=request.shared)
+        durable = self.found(session, request.name, shared=request.shared)
+        self._check_home(durable)
         if request.epoch != durable.state.epoch:
             reason = f"the durable subscription {request.name!r} was made anew since"
             raise InvalidSubscription(reason, request.name)
@@ -145,19 +168,27 @@ class Desk:
         if self._keeping.failure is not None:
             raise self._keeping.failure
         self._durables.acknowledge(durable, request.position, time.time_ns())
-        self._answer_synced(session, request.request, None)
+        self.answer_synced(session, request.request, None)
 
     def _drop(self, session: ClientSession, request: DropDurable) -> None:
-        durable = self._found(session, request.name, shared=request.shared)
+        durable = self.found(session, request.name, shared=request.shared)
+        self._end(durable, f"the durable subscription {request.name!r} was dropped")
+        self.answer_synced(session, request.request, None)
+
+    def _end(self, durable: Durable, reason: str) -> None:
+        self.unsubscribe(durable)
+        self._durables.drop(durable)
+        self.end_reads(durable, reason)
+
+    def unsubscribe(self, durable: Durable) -> None:
+        """Let the overlay know that nothing is to come here for one any more."""
         if self._core.holder_of(durable.id) is not None:
             self._effects.carry_out(
                 self._core.client_unsubscribes(DURABLE, durable.id, time.monotonic_ns())
             )
-        self._end(durable, f"the durable subscription {request.name!r} was dropped")
-        self._answer_synced(session, request.request, None)
 
-    def _end(self, durable: Durable, reason: str) -> None:
-        self._durables.drop(durable)
+    def end_reads(self, durable: Durable, reason: str) -> None:
+        """Tell who reads one why it is not here any more."""
         self._reads.ended(durable, reason)
         _log.info("%s: %s", self._core.id, reason)
 
@@ -165,11 +196,12 @@ class Desk:
         found = [info_of(each) for each in self._durables]
         session.tell(encode_durable_answer(DurableAnswer(request.request, found)))
 
-    def _found(self, session: ClientSession, name: str, *, shared: bool) -> Durable:
+    def found(self, session: ClientSession, name: str, *, shared: bool) -> Durable:
+        """Return a client's own durable subscription, or raise InvalidSubscription."""
         durable = self._durables.get(name)
         if durable is None:
-            known = self._core.table.get(id_of(name))
-            where = f"; it lives at {known.host.short}" if known is not None else ""
+            known = [each.short for each in self._keeping.channels.hosts.where(name)]
+            where = f"; it lives at {known[0]}" if known else ""
             reason = f"there is no durable subscription {name!r} here{where}"
             raise InvalidSubscription(reason, name)
         self._check_owner(durable, "" if shared else session.owner)
@@ -181,14 +213,27 @@ class Desk:
             reason = f"the durable subscription {name!r} is another's: is the secret the right one?"
             raise InvalidSubscription(reason, name)
 
+    def _check_home(self, durable: Durable) -> None:
+        """Raise InvalidSubscription where something does not live here."""
+        name, state = durable.state.name, durable.state
+        if state.moved_to:
+            raise InvalidSubscription(has_moved(name, state.moved_to), name)
+        if state.joins:
+            reason = (
+                f"the durable subscription {name!r} is on its way here: octopis durable move ends "
+                "that, or with --abort lets it stay where it was"
+            )
+            raise InvalidSubscription(reason, name)
+
     def _read(self, session: ClientSession, request: ReadDurable) -> Durable:
-        durable = self._found(session, request.name, shared=request.shared)
+        durable = self.found(session, request.name, shared=request.shared)
+        self._check_home(durable)
         if request.after > durable.end:
             reason = f"{request.name!r} ends at {durable.end:,}, before {request.after:,}"
             raise InvalidSubscription(reason, request.name)
         return durable
 
-    def _answer_synced(self, session: ClientSession, request: int, durable: Durable | None) -> None:
+    def answer_synced(self, session: ClientSession, request: int, durable: Durable | None) -> None:
         """Answer when what was asked for is on disk."""
 
         def answer() -> None:
@@ -207,7 +252,8 @@ class Desk:
         for durable in self._reads.look_after(now):
             self._use(durable)
         for durable in self._durables if self._expire_s else ():
-            self._look_at_age(durable)
+            if not durable.state.joins and not durable.state.moved_to:
+                self._look_at_age(durable)
         self._effects.flush()
 
     def _use(self, durable: Durable) -> None:
@@ -220,9 +266,6 @@ class Desk:
         age_s = (time.time_ns() - durable.state.used_ns) / 1e9
         name = durable.state.name
         if age_s > self._expire_s and self._core.holder_of(durable.id) is not None:
-            self._effects.carry_out(
-                self._core.client_unsubscribes(DURABLE, durable.id, time.monotonic_ns())
-            )
             self._end(
                 durable, f"nobody has used the durable subscription {name!r} for {age_s:.0f} s"
             )
@@ -254,4 +297,5 @@ def info_of(durable: Durable) -> DurableInfo:
         used_ns=state.used_ns,
         moved_to=state.moved_to,
         joins=state.joins,
+        moves=state.moves,
     )

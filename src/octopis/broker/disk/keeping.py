@@ -91,7 +91,7 @@ class Keeping:
         self._say_recovered(time.monotonic() - begun)
 
     def _say_recovered(self, took_s: float) -> None:
-        kept, durables = self.channels.sender.kept, len(self.channels.durables.by_id)
+        kept, durables = self.channels.sender.kept, len(list(self.channels.durables))
         _log.info(
             "%s has recovered in %.1f s: %d records, %d publications to send, %d durable "
             "subscriptions",
@@ -208,6 +208,8 @@ class Keeping:
             return
         if self._blocked_at is None:
             self._blocked_at = now
+        if self.refusal() is not None:
+            self._wake()  # who waits is told
         if now - self._warned_at >= _WARN_S:
             self._warned_at = now
             _log.warning("%s takes no publications: %s", self._id, self._why_blocked())

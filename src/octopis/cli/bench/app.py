@@ -9,7 +9,7 @@ import typer
 
 from octopis.benchmarks import calibration, hostile, matching, routing, store
 from octopis.cli import options, output
-from octopis.cli.bench import channels, live, streaming_kills
+from octopis.cli.bench import channels, durable, live, streaming_kills
 from octopis.cli.topology import load
 from octopis.errors import InvalidConfiguration
 from octopis.report import machine
@@ -97,6 +97,8 @@ app.command(name="attack")(live.bench_attack)
 app.command(name="kills")(live.bench_kills)
 app.command(name="streaming-kills")(streaming_kills.bench_streaming_kills)
 app.command(name="channels")(channels.bench_channels)
+app.command(name="durable")(durable.bench_durable)
+app.command(name="durable-kills")(durable.bench_durable_kills)
 
 
 @app.command(name="store")
@@ -241,7 +243,7 @@ def bench_pipeline(
     conf: options.Conf = None,
     as_json: output.JsonFlag = False,
 ) -> None:
-    """Measure the data pipeline on Spark: ingest, ground truth, metrics, sweep, on 2 cores."""
+    """Measure the data pipeline on Spark: ingest, ground truth, metrics, streaming, sweep."""
     from octopis.benchmarks import pipeline  # noqa: PLC0415 - loads Spark
     from octopis.pipeline.spark.settings import parse_conf  # noqa: PLC0415
 

@@ -9,26 +9,28 @@ import uvloop
 
 from octopis.cli import output
 from octopis.cli.live.disk_output import durable_document, print_durable, print_durables
+from octopis.cli.live.durable_move import move
 from octopis.cli.live.secrets import SecretOption, secret_of
-from octopis.cli.options import ConfigOption, StateOption, addresses_of, base_of
+from octopis.cli.options import (
+    ConfigOption,
+    DurableName,
+    OverlayOption,
+    StateOption,
+    addresses_of,
+    base_of,
+)
 from octopis.client.client import Client
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.overlay.durables import Hosted, ask_durables
 from octopis.overlay.registry import overlays
 
 app = typer.Typer(
-    help="Durable subscriptions of a live overlay: list, show, drop. `octopis sub FILTER "
-    "--durable NAME` makes one.",
+    help="Durable subscriptions of a live overlay: list, show, move, drop.\n\n`octopis sub FILTER "
+    "--durable NAME` makes one, where the overlay is `up --durable DIR`.",
     no_args_is_help=True,
 )
 
-OverlayOption = Annotated[
-    str | None,
-    typer.Option("--overlay", help="Which overlay, as `overlay up` called it; the latest."),
-]
-DurableName = Annotated[
-    str, typer.Argument(metavar="NAME", help="The durable subscription, as `durable list` has it.")
-]
+app.command()(move)
 
 
 @app.command(name="list")
@@ -93,10 +95,12 @@ def drop(  # noqa: PLR0913, PLR0917 - each is an option of the command
 def _ask(hosted: Hosted) -> None:
     """Let the user say once more that it is meant."""
     info = hosted.info
-    loss = f"{info.lag:,} notifications that nobody has acknowledged"
+    drop_it = (
+        f"drop {info.name!r} at {hosted.host}, and what nobody has acknowledged ({info.lag:,})"
+    )
     if not sys.stdin.isatty():
-        raise InvalidConfiguration(f"{info.name!r} has {loss}: say --yes to drop it with them")
-    typer.confirm(f"Drop {info.name!r} at {hosted.host}, with {loss}?", abort=True)
+        raise InvalidConfiguration(f"say --yes to {drop_it}")
+    typer.confirm(f"Do you want to {drop_it}?", abort=True)
 
 
 async def _drop(name: str, address: str, secret: str | None) -> None:

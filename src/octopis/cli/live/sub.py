@@ -41,7 +41,11 @@ def sub(  # noqa: PLR0913, PLR0917 - each is an option of the command
         ),
     ] = None,
     count: Annotated[
-        int | None, typer.Option(min=1, help="Stop after so many notifications.")
+        int | None,
+        typer.Option(
+            min=0,
+            help="Stop after so many notifications; 0: when every broker knows a durable one.",
+        ),
     ] = None,
     durable: Annotated[
         str | None,
@@ -87,6 +91,8 @@ def sub(  # noqa: PLR0913, PLR0917 - each is an option of the command
     url, texts = address_first(words or [], state)
     if not texts and durable is None:
         raise InvalidConfiguration("say what to subscribe to, such as \"symbol = 'IBM'\"")
+    if durable is None and count == 0:
+        raise InvalidConfiguration("--count 0 is for durable subscriptions: say --durable NAME")
     if durable is None and (start or policy):
         raise InvalidConfiguration("--start and --policy are for durable ones: say --durable NAME")
     filters = [parse_filter(text, dialect) for text in texts]
@@ -152,9 +158,12 @@ class _Subscriber:
             _say("stopped")
 
     async def _print(self, client: Client, notifications: _Stream) -> None:
-        if self._ready_fd is not None:
+        if self._ready_fd is not None or self._left == 0:
             await client.settled()
-            self._say_ready(self._ready_fd)
+            if self._ready_fd is not None:
+                self._say_ready(self._ready_fd)
+            else:
+                _say("subscribed at every broker")
             await self._print_all(notifications)
             return
         confirming = asyncio.create_task(self._confirm(client))
@@ -178,6 +187,8 @@ class _Subscriber:
         os.close(descriptor)
 
     async def _print_all(self, notifications: _Stream) -> None:
+        if self._left == 0:
+            return
         async for batch in notifications.batches():
             shown = batch[: self._left]
             for place in range(0, len(shown), _AT_ONCE):

@@ -13,6 +13,7 @@ from octopis.core.filters.tree import (
     conjunction,
     cost_us,
     disjunction,
+    names_of,
     negation,
     text_of,
 )
@@ -53,6 +54,10 @@ class Filter(msgspec.Struct, frozen=True):
             return self.tree.truth(attributes) is True
         except InvalidNotification:
             return self.truth(attributes) is True
+
+    def names(self) -> set[str]:
+        """Return the names of the attributes that the filter asks for."""
+        return names_of(self.tree)
 
     def truth(self, attributes: Attributes) -> Truth:
         """Return TRUE, FALSE or UNKNOWN (None); only TRUE matches."""

@@ -131,6 +131,15 @@ def terms_of(node: Node) -> int:
     return node.size if isinstance(node, And | Or) else 1
 
 
+def names_of(node: Node) -> set[str]:
+    """Return the names of the attributes that `node` asks for."""
+    if isinstance(node, And | Or):
+        return {name for child in node.children for name in names_of(child)}
+    if isinstance(node, ComparisonTerm):
+        return node.left.names() | node.right.names()
+    return {node.attribute}
+
+
 def cost_us(node: Node) -> int:
     """Return about how many microseconds `node` may take on the longest texts."""
     if isinstance(node, And | Or):

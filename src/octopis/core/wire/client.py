@@ -29,6 +29,7 @@ from octopis.core.wire.durable import (
     decode_durable_request,
 )
 from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, encode_frame
+from octopis.core.wire.moving import MoveAnswer, decode_move_answer
 from octopis.core.wire.published import PublishedBody
 from octopis.errors import ProtocolError
 
@@ -135,6 +136,7 @@ ToClient = (
     | LostNotice
     | DurableAnswer
     | DurableBatch
+    | MoveAnswer
     | Ping
     | Pong
     | Goodbye
@@ -211,6 +213,7 @@ _TO_CLIENT: dict[int, Callable[[bytes | memoryview], ToClient]] = {
     FrameKind.LOST: _lost.decode,
     FrameKind.DURABLES: decode_durable_answer,
     FrameKind.BATCH: decode_batch,
+    FrameKind.MOVING: decode_move_answer,
 }
 
 

@@ -12,9 +12,9 @@ from msgspec import Meta
 
 from octopis.core.delivery.lasting.records import Policy
 from octopis.core.wire.frames import BodyDecoder, FrameKind, encode, encode_frame
+from octopis.core.wire.moving import NAME_MAX, MoveRequest
 from octopis.core.wire.published import PublishedBody
 
-NAME_MAX = 128
 READ_MAX = 10_000
 """How many notifications one answer holds at most."""
 
@@ -118,7 +118,13 @@ class DropStaged(msgspec.Struct, frozen=True, tag_field="ask", tag="unstage"):
 
 StagingRequest = StageRows | CommitStaged | DropStaged
 DurableRequest = (
-    OpenDurable | ReadDurable | AckDurable | DropDurable | ListDurables | StagingRequest
+    OpenDurable
+    | ReadDurable
+    | AckDurable
+    | DropDurable
+    | ListDurables
+    | StagingRequest
+    | MoveRequest
 )
 
 
@@ -143,6 +149,7 @@ class DurableInfo(msgspec.Struct, frozen=True):
     used_ns: int
     moved_to: str = ""
     joins: bool = False
+    moves: int = 0
 
     @property
     def lag(self) -> int:

@@ -66,6 +66,7 @@ class FrameKind(IntEnum):
     DURABLE = 56
     DURABLES = 57
     BATCH = 58
+    MOVING = 59
 
 
 class Frame(NamedTuple):

@@ -1,1 +1,1 @@
-"""From files to a table of quotes, with every bad row set aside."""
+"""From files and tables to rows of attributes, with every bad row set aside."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from octopis.pipeline.ingest.quotes import REPEATS
+from octopis.pipeline.ingest.settling import REPEATS
 from octopis.pipeline.schemas import QUARANTINE
 
 Counted = Mapping[str, Any]
@@ -33,10 +33,19 @@ class Tally:
     """What the judged rows of all files come to: counts by reason, and where blocks begin."""
 
     def __init__(
-        self, counts: Iterable[Counted], names: Sequence[str], headers: Collection[str]
+        self,
+        counts: Iterable[Counted],
+        names: Sequence[str],
+        headers: Collection[str],
+        *,
+        has_lines: bool = True,
     ) -> None:
-        """Add up counts, as COUNTS has them, of files with these names; some have headers."""
+        """Add up counts, as COUNTS has them, of files with these names; some have headers.
+
+        Rows of a table have no lines.
+        """
         self._names = names
+        self._has_lines = has_lines
         self._headers = [number for number, name in enumerate(names) if name in headers]
         found = sorted(counts, key=lambda row: (row["file"], row["block"], row["first"]))
         self.reasons: Counter[str] = Counter()
@@ -61,6 +70,9 @@ class Tally:
         )
         line = F.col("place") - F.col("begin") + F.col("lines_before") + 1
         first_line = F.col("first_place") - F.col("first_begin") + F.col("first_lines_before") + 1
+        shown_line = F.col("line") if self._has_lines else F.lit(None).cast("long")
+        if not self._has_lines:
+            first_line = F.lit(None).cast("long")
         repeats = F.concat(
             F.lit("repeats "), F.concat_ws(", line ", "first_name", first_line.cast("string"))
         )
@@ -69,7 +81,7 @@ class Tally:
             .where(~(F.col("has_header") & (F.col("line") == 1)))
             .select(
                 F.col("name").alias("file"),
-                "line",
+                shown_line.alias("line"),
                 F.when(F.col("reason") == REPEATS, repeats)
                 .otherwise(F.col("reason"))
                 .alias("reason"),

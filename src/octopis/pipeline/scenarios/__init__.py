@@ -1,1 +1,1 @@
-"""From quotes to a scenario, and who must get what."""
+"""From rows to a scenario, and who must get what."""

@@ -1,10 +1,11 @@
-"""Notifications: quotes that made no subscription, given to publishers with intended times."""
+"""Notifications: rows that made no subscription, given to publishers with intended times."""
 
 import shutil
 from bisect import bisect_left
 from functools import reduce
 from operator import add
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +13,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from octopis.pipeline.schemas import QUOTES
-from octopis.scenario.clients import FEED, Clients, attribute_types, tick_columns
+from octopis.pipeline.ingest.mapping import OURS
+from octopis.pipeline.schemas import quoted
+from octopis.scenario.clients import FEED, Clients, tick_columns
 from octopis.scenario.plan import ScenarioPlan
 from octopis.scenario.publications import COLUMNS, NOTIFICATION_COLUMNS
 from octopis.scenario.tables import TIME_NS_MAX
@@ -22,52 +24,83 @@ PART_ROWS = 100_000
 PARTS_MAX = 256
 """Notifications of a part, about, and how many parts there are at most."""
 
+NUMBER, PUBLISHER, SEQUENCE, START_NS, _WHO = (
+    f"{OURS}{name}" for name in ("number", "publisher", "sequence", "start_ns", "who")
+)
+"""Columns beside the attributes of rows, which may have any names."""
+
+
+class NumberedRows(NamedTuple):
+    """Rows to publish, numbered from 0, and which attributes notifications have."""
+
+    frame: DataFrame
+    size: int
+    attributes: pa.StructType
+
 
 def notifications(
-    spark: SparkSession, plan: ScenarioPlan, clients: Clients, quotes: DataFrame, quote_count: int
+    spark: SparkSession, plan: ScenarioPlan, clients: Clients, rows: NumberedRows
 ) -> DataFrame:
-    """Return the notifications of all publishers; `quotes` are numbered from 0.
+    """Return the notifications of all publishers.
 
-    A publisher's notification number n is quote n of its own run of quotes; when all have been
+    A publisher's notification number n is row n of its own run of rows; when all have been
     published, they start again.
     """
-    frame = _regular(spark, plan, clients, quotes, quote_count)
+    regular = _regular(spark, plan, clients, rows)
+    return with_high_rate(spark, regular, plan, clients, rows.attributes)
+
+
+def with_high_rate(
+    spark: SparkSession,
+    regular: DataFrame,
+    plan: ScenarioPlan,
+    clients: Clients,
+    attributes: pa.StructType,
+) -> DataFrame:
+    """Add the notifications of the high-rate publishers, if there are any."""
+    frame = regular
     for name in clients.high_rate_names:
-        frame = frame.unionByName(_high_rate(spark, plan, clients, name))
+        frame = frame.unionByName(_high_rate(spark, plan, clients, name, attributes))
     return frame.select(*NOTIFICATION_COLUMNS)
 
 
 def _regular(
-    spark: SparkSession, plan: ScenarioPlan, clients: Clients, quotes: DataFrame, quote_count: int
+    spark: SparkSession, plan: ScenarioPlan, clients: Clients, rows: NumberedRows
 ) -> DataFrame:
     publishers = spark.createDataFrame(
         pa.table(
             {
-                "publisher_number": pa.array(range(plan.publishers), pa.int64()),
-                "publisher": pa.array(clients.names, pa.string()),
-                "start_ns": pa.array(clients.starts, pa.int64()),
+                _WHO: pa.array(range(plan.publishers), pa.int64()),
+                PUBLISHER: pa.array(clients.names, pa.string()),
+                START_NS: pa.array(clients.starts, pa.int64()),
             }
         )
     )
     each = max(1, plan.notifications_each)
     due = spark.range(plan.publishers * plan.notifications_each).select(
-        F.floor(F.col("id") / each).cast("long").alias("publisher_number"),
-        (F.col("id") % each).alias("sequence"),
-        (F.col("id") % max(1, quote_count)).alias("number"),
+        F.floor(F.col("id") / each).cast("long").alias(_WHO),
+        (F.col("id") % each).alias(SEQUENCE),
+        (F.col("id") % max(1, rows.size)).alias(NUMBER),
     )
     return (
-        due.join(F.broadcast(publishers), "publisher_number", how="inner")
-        .join(quotes, "number", how="inner")
+        due.join(F.broadcast(publishers), _WHO, how="inner")
+        .join(rows.frame, NUMBER, how="inner")
         .select(
-            "publisher",
-            "sequence",
-            (F.col("start_ns") + F.col("sequence") * clients.step_ns).alias("intended_ns"),
-            _attributes(plan, QUOTES.fieldNames()),
+            F.col(PUBLISHER).alias("publisher"),
+            F.col(SEQUENCE).alias("sequence"),
+            (F.col(START_NS) + F.col(SEQUENCE) * clients.step_ns).alias("intended_ns"),
+            gathered(rows.attributes, rows.frame.columns),
         )
     )
 
 
-def _high_rate(spark: SparkSession, plan: ScenarioPlan, clients: Clients, name: str) -> DataFrame:
+def _high_rate(
+    spark: SparkSession,
+    plan: ScenarioPlan,
+    clients: Clients,
+    name: str,
+    attributes: pa.StructType,
+) -> DataFrame:
     count = plan.high_rate_notifications
     feed = {**tick_columns(count, clients.burst)}
     ticks = spark.createDataFrame(
@@ -83,19 +116,24 @@ def _high_rate(spark: SparkSession, plan: ScenarioPlan, clients: Clients, name: 
         F.lit(name).alias("publisher"),
         "sequence",
         "intended_ns",
-        _attributes(plan, list(FEED)),
+        gathered(attributes, list(FEED)),
     )
 
 
-def _attributes(plan: ScenarioPlan, present: list[str]) -> Column:
+def gathered(attributes: pa.StructType, present: list[str]) -> Column:
     """Gather the columns that are there into a struct of all; the others are null, so absent."""
-    kinds = {pa.string(): "string", pa.float64(): "double", pa.int64(): "long"}
+    kinds = {
+        pa.string(): "string",
+        pa.float64(): "double",
+        pa.int64(): "long",
+        pa.bool_(): "boolean",
+    }
     return F.struct(
         *(
-            (F.col(field.name) if field.name in present else F.lit(None))
+            (F.col(quoted(field.name)) if field.name in present else F.lit(None))
             .cast(kinds[field.type])
             .alias(field.name)
-            for field in attribute_types(plan)
+            for field in attributes
         )
     ).alias("attributes")
 

@@ -10,7 +10,7 @@ import msgspec
 from octopis.client.address import parse_addresses
 from octopis.core.filters import parse_filter
 from octopis.core.model.suggestion import did_you_mean
-from octopis.core.wire.durable import NAME_MAX
+from octopis.core.wire.moving import NAME_MAX
 from octopis.errors import InvalidConfiguration
 from octopis.pipeline.streaming.offsets import Place, parse_place
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from octopis.client.address import Address, parse_addresses
-from octopis.core.wire.durable import NAME_MAX
+from octopis.core.wire.moving import NAME_MAX
 from octopis.errors import InvalidConfiguration
 from octopis.pipeline.streaming.options import (
     Mode,

@@ -15,7 +15,7 @@ from octopis.broker.links import settling
 from octopis.broker.settings import Limits
 from octopis.core.filters.tree import LENGTH_MAX
 from octopis.core.model import BrokerId, notification
-from octopis.core.wire import client, control, greeting
+from octopis.core.wire import client, control, durable, greeting, moving
 from octopis.core.wire.frames import Frame, FrameDecoder, FrameKind, encode_items
 from octopis.core.wire.published import PUBLISH_MAX, PublishedBody
 from octopis.errors import ProtocolError
@@ -33,6 +33,30 @@ MESSAGES: dict[str, type] = {
     "CONSUMED": client.Consumed,
     "STATUS_REQUEST": control.StatusRequest,
     "STATUS": control.Status,
+    "DURABLE open": durable.OpenDurable,
+    "DURABLE read": durable.ReadDurable,
+    "DURABLE ack": durable.AckDurable,
+    "DURABLE drop": durable.DropDurable,
+    "DURABLE list": durable.ListDurables,
+    "DURABLE stage": durable.StageRows,
+    "DURABLE commit": durable.CommitStaged,
+    "DURABLE unstage": durable.DropStaged,
+    "DURABLE join": moving.JoinDurable,
+    "DURABLE pass": moving.PassDurable,
+    "DURABLE leave": moving.LeaveDurable,
+    "DURABLE copy": moving.CopyDurable,
+    "DURABLE begin": moving.BeginDurable,
+    "DURABLE take": moving.TakeDurable,
+    "DURABLE finish": moving.FinishDurable,
+    "DURABLE forget": moving.ForgetDurable,
+    "MOVING pass": moving.Passage,
+    "MOVING left": moving.Left,
+    "MOVING copy": moving.Excerpts,
+    "MOVING merged": moving.Merged,
+    "DURABLES": durable.DurableAnswer,
+    "durable": durable.DurableInfo,
+    "BATCH": durable.DurableBatch,
+    "batch item": durable.BatchItem,
     "GAP": client.GapNotice,
     "SETTLED": client.SettledRequest,
     "MISSED": client.MissedNotice,
@@ -41,6 +65,7 @@ MESSAGES: dict[str, type] = {
     "delivery": client.Delivery,
     "notification": PublishedBody,
 }
+DURABLE = get_args(durable.DurableRequest)
 WITHOUT_FIELDS = {control.Ping, control.Pong}
 ON_THE_PAGE_IN_WORDS = {client.PublishRequest}  # its body is no map and no array
 
@@ -105,6 +130,7 @@ def test_bodies_on_the_page_are_those_of_the_code():
     for name, message in MESSAGES.items():
         if name in bodies:
             assert bodies[name] == type_on_page(inspect.type_info(message)), name
+    assert {type_on_page(inspect.type_info(each)) for each in DURABLE} == {bodies["DURABLE"]}
     assert (bodies["PING"], bodies["PONG"]) == ("empty map", "empty map")
     assert (bodies["ANSWERS"], bodies["DELIVER"]) == ("array of answers", "array of deliveries")
 
@@ -115,10 +141,12 @@ def type_on_page(found: inspect.Type) -> str:
         inspect.IntType: "integer",
         inspect.BoolType: "boolean",
         inspect.StrType: "text",
+        inspect.EnumType: "text",
         inspect.BytesType: "bytes",
         inspect.NoneType: "nil",
         inspect.DictType: "map",
         inspect.NamedTupleType: "array",
+        inspect.TupleType: "array",
     }
     if isinstance(found, inspect.StructType):
         return "array" if found.array_like else "map"
@@ -177,6 +205,17 @@ def test_constants_of_the_greeting_are_those_of_the_code():
     assert said["role"] == '`"client"`'
 
 
+def test_what_a_request_about_durable_subscriptions_asks_is_that_of_the_code():
+    said = {
+        message.removeprefix("DURABLE "): what
+        for message, _, name, _, what in table("message", "at", "field", "type", "what")
+        if name == "ask"
+    }
+    assert said == {
+        each.__struct_config__.tag: f'`"{each.__struct_config__.tag}"`' for each in DURABLE
+    }
+
+
 def test_limits_on_the_page_are_those_of_the_code():
     limits = Limits()
     (id_length,) = fields(client.SubscribeRequest)[2].type.__metadata__
@@ -209,6 +248,20 @@ def test_limits_on_the_page_are_those_of_the_code():
         ("a client's name, of printable characters", f"{greeting.CLIENT_ID_MAX} characters"),
         ("a subscription's name", f"{id_length.max_length} characters"),
         ("a filter", f"{LENGTH_MAX:,} characters"),
+        (
+            "a durable subscription's name, of printable characters",
+            f"{durable.NAME_MAX} characters",
+        ),
+        ("notifications of a BATCH", f"{durable.READ_MAX:,}"),
+        ("bytes of its notifications, if more than one", f"{durable.READ_BYTES:,} bytes"),
+        (
+            "how long a read of a durable subscription waits",
+            f"{durable.WAIT_MS_MAX // 1000} s",
+        ),
+        (
+            "such reads that wait for an answer; past it the oldest that waits is answered",
+            f"{durable.READS_MAX}",
+        ),
         (
             "SUBSCRIBE, UNSUBSCRIBE and SETTLED that wait for an answer",
             f"{answers.REQUESTS_MAX:,}",

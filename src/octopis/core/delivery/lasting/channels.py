@@ -5,7 +5,9 @@ What the driver owes it, beyond what it owes channels:
   `watch_durables` by `durables_changed`, and begins with `own_subscriptions` and `hosts.known`;
 - what `routing.Broker.accept` returns is released, and publishers are answered, no earlier than
   the store's `ticket` of that moment is synced;
-- `synced` as often as the store has synced something, and `tidy` every second or so.
+- `synced` as often as the store has synced something, with rising tickets, and `tidy` every second
+  or so;
+- a new durable subscription is announced to the overlay when what is known of it is synced.
 """
 
 from collections import deque
@@ -14,10 +16,12 @@ from collections.abc import Iterable, Sequence
 from octopis.core.delivery.channels import Channels
 from octopis.core.delivery.lasting.durables import Durable, Durables
 from octopis.core.delivery.lasting.memory import KnownHosts, Publishers, checkpoint, remembered
+from octopis.core.delivery.lasting.moving import Moves
 from octopis.core.delivery.lasting.receiver import LastingReceiver
 from octopis.core.delivery.lasting.records import (
     Arrival,
     ChannelState,
+    Copy,
     Decision,
     Publication,
     Record,
@@ -67,6 +71,7 @@ class LastingChannels(Channels):
         self.store = store
         self._quota_bytes = quota_bytes
         self.durables = Durables(self._shelf)
+        self.moves = Moves(self.durables, self._shelf, origin_of(self.place, store.epoch))
         self.staging = Staging(self._shelf)
         self.publishers = Publishers()
         self.hosts = KnownHosts(broker, store)
@@ -105,7 +110,10 @@ class LastingChannels(Channels):
                 self._shelf.found(position, holders=0)
                 continue
             wanted[position] = record.kept
-            self.durables.found(record.kept, position, len(record.body))
+            annexed = record.annexed if isinstance(record, Copy) else 0
+            self.durables.found(record.kept, position, len(record.body), annexed)
+            if isinstance(record, Copy):
+                continue
             if isinstance(record, Arrival):
                 lasts[record.origin] = max(record.number, lasts.get(record.origin, 0))
                 continue
@@ -117,10 +125,10 @@ class LastingChannels(Channels):
                 publications[record.number] = Remembered(*about)
         self.sender.restore(number, states.values(), publications, now_ns)
         sent = {each.position for key, each in publications.items() if self.sender.keeps(key)}
+        self.durables.recovered()
         for position, kept in wanted.items():
             holders = self.durables.holders(kept, position)
             self._shelf.found(position, holders + (position in sent))
-        self.durables.recovered()
         self.staging.recovered(self.publishers)
         self._remember_lives()
         self.receiver.restore(lasts)
@@ -138,6 +146,24 @@ class LastingChannels(Channels):
         """Return the durable subscriptions of this broker, as the overlay knows them."""
         return self.hosts.own_of([each.state for each in self.durables if not each.state.moved_to])
 
+    def cut(self) -> dict[int, int]:
+        """Return up to where this broker has taken in each stream, its own among them."""
+        own = origin_of(self.place, self.store.epoch)
+        return {**self.receiver.handed, own: self.sender.number_last}
+
+    def has_place(self, broker: BrokerId) -> bool:
+        """Tell whether a broker is one of the overlay."""
+        return broker in self._places
+
+    def passage(self, target: BrokerId) -> tuple[bool, int, int]:
+        """Return whether a target is not given up, the last number for it, and what it has."""
+        place = self._places[target]
+        is_reached = not self.sender.gone >> place & 1
+        for channel in self.sender.channels:
+            if channel.place == place:
+                return is_reached, channel.last, channel.acked
+        return is_reached, 0, 0
+
     def durables_changed(self, host: Host) -> None:
         """Know that the durable subscriptions of a host have changed (`Broker.watch_durables`)."""
         self.hosts.changed(host)
@@ -146,7 +172,7 @@ class LastingChannels(Channels):
     @property
     def damaged(self) -> int:
         """How many records were found damaged when they were read."""
-        return self._shelf.damaged
+        return len(self._shelf.damaged)
 
     def read_records(self, positions: Sequence[int]) -> list[Record]:
         """Return records of the log."""
@@ -216,11 +242,12 @@ class LastingChannels(Channels):
         kept_for: dict[Durable, None] = {}
         left = []
         for message, found in zip(arrived, matches, strict=True):
-            lasts[message.origin] = message.number
-            durables = self.durables.wanted(found) if found else []
+            origin, number = message.origin, message.number
+            lasts[origin] = number
+            durables = self.durables.wanted(found, origin, number) if found else []
             if durables:
                 body = self._codec.encode(message.notification)
-                record = Arrival(message.origin, message.number, _pairs(durables), body)
+                record = Arrival(origin, number, _pairs(durables), body)
                 position = self._shelf.add(record, len(durables))
                 self.durables.add(durables, position, len(body))
                 kept_for.update(dict.fromkeys(durables))

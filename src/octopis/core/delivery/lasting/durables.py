@@ -15,6 +15,7 @@ import msgspec
 
 from octopis.core.delivery.lasting.records import (
     Arrival,
+    Copy,
     DurableState,
     Policy,
     Publication,
@@ -51,6 +52,9 @@ class Durable:
         self.end = state.next - 1
         """The last position that is on disk."""
 
+        self.annexed = 0
+        """Up to this position of its annex all is here: known when it is recovered."""
+
         self.bytes = 0
         self._start = 0
         self._where = array("Q")
@@ -59,7 +63,7 @@ class Durable:
     @property
     def id(self) -> str:
         """What the overlay calls it."""
-        return id_of(self.state.name)
+        return id_of(self.state.name, self.state.moves)
 
     @property
     def next(self) -> int:
@@ -131,12 +135,23 @@ class Durable:
         return first, where.tolist()
 
 
-def id_of(name: str) -> str:
-    """Return what the overlay calls a durable subscription; no other has such a name."""
-    return PREFIX + name
+def id_of(name: str, moves: int = 0) -> str:
+    """Return what the overlay calls a durable subscription; no other has such a name.
+
+    While it moves it is at two hosts, and both get what matches: so it is called something else
+    after each move.
+    """
+    return f"{PREFIX}{name}{MOVE}{moves}" if moves else PREFIX + name
+
+
+def name_of(identity: str) -> str:
+    """Return the name of a durable subscription by what the overlay calls it."""
+    return identity.removeprefix(PREFIX).partition(MOVE)[0]
 
 
 PREFIX = "durable:"
+MOVE = "#"
+"""Stands in no name."""
 
 
 class Durables:
@@ -146,6 +161,12 @@ class Durables:
         self._shelf = shelf
         self._store = shelf.store
         self.by_id: dict[str, Durable] = {}
+        """Where what matches is kept, by what the overlay calls it."""
+
+        self.annexes: dict[str, Durable] = {}
+        """Where that is for those that are on their way here, by their names."""
+
+        self._by_name: dict[str, Durable] = {}
         self._by_key: dict[int, Durable] = {}
         self._unsynced: deque[tuple[int, dict[Durable, int]]] = deque()
         self.on_more: Callable[[Durable], None] = lambda _: None
@@ -153,25 +174,45 @@ class Durables:
 
         for value in self._store.items("durable").values():
             self._enter(Durable(decode_durable(value)))
+        for value in self._store.items("annex").values():
+            self._enter_annex(Durable(decode_durable(value)))
         self._next_key = 1 + int.from_bytes(self._store.items("counter").get("key", b"\0"), "big")
 
     def __iter__(self) -> Iterator[Durable]:
-        return iter(list(self.by_id.values()))
+        return iter(list(self._by_name.values()))
 
     def get(self, name: str) -> Durable | None:
         """Return a durable subscription by its name."""
-        return self.by_id.get(id_of(name))
+        return self._by_name.get(name)
 
     # What changes
 
     def make(self, state: DurableState) -> Durable:
         """Begin to keep for a new one; its key is chosen here."""
-        key, self._next_key = self._next_key, self._next_key + 1
-        self._store.put("counter", "key", key.to_bytes(8, "big"))
-        durable = Durable(msgspec.structs.replace(state, key=key))
+        durable = Durable(msgspec.structs.replace(state, key=self._new_key()))
         self._enter(durable)
         self.write(durable)
         return durable
+
+    def annex(self, durable: Durable) -> None:
+        """Keep what matches one apart, until it is known what stands before that."""
+        about = {"key": self._new_key(), "acked": 0, "next": 1}
+        annex = Durable(msgspec.structs.replace(durable.state, **about))
+        self._enter_annex(annex)
+        self.write(annex)
+
+    def drop_annex(self, durable: Durable) -> None:
+        """Keep what matches one with it from now on, and forget what was kept apart."""
+        annex = self.annexes.pop(durable.state.name)
+        self._release(annex, annex.next - 1)
+        del self._by_key[annex.state.key]
+        self.by_id[durable.id] = durable
+        self._store.delete("annex", durable.state.name)
+
+    def _new_key(self) -> int:
+        key, self._next_key = self._next_key, self._next_key + 1
+        self._store.put("counter", "key", key.to_bytes(8, "big"))
+        return key
 
     def change(self, durable: Durable, **changes: object) -> None:
         """Note what has changed of one."""
@@ -180,16 +221,21 @@ class Durables:
 
     def drop(self, durable: Durable) -> None:
         """Keep nothing more for one, and forget it."""
-        for where in durable.release(durable.next):
-            self._shelf.release(where)
+        if durable.state.name in self.annexes:
+            self.drop_annex(durable)
+        self._release(durable, durable.next)
         del self.by_id[durable.id], self._by_key[durable.state.key]
+        del self._by_name[durable.state.name]
         self._store.delete("durable", durable.state.name)
+
+    def _release(self, durable: Durable, upto: int) -> None:
+        for where in durable.release(upto):
+            self._shelf.release(where)
 
     def acknowledge(self, durable: Durable, position: int, now_ns: int) -> None:
         """Release all up to a position, which is known to be there."""
         acked = max(position, durable.state.acked)
-        for where in durable.release(acked):
-            self._shelf.release(where)
+        self._release(durable, acked)
         self.change(durable, acked=acked, used_ns=now_ns)
         if durable.state.is_suspended and acked == durable.next - 1:
             self._resume(durable)
@@ -205,20 +251,38 @@ class Durables:
     def write(self, durable: Durable) -> None:
         """Write down what is known of one."""
         durable.state = msgspec.structs.replace(durable.state, next=durable.next)
-        self._store.put("durable", durable.state.name, encode(durable.state))
+        name = durable.state.name
+        kind = "annex" if self.annexes.get(name) is durable else "durable"
+        self._store.put(kind, name, encode(durable.state))
+
+    def write_all(self) -> None:
+        """Write down what is known of all."""
+        for durable in self._by_key.values():
+            self.write(durable)
 
     def _enter(self, durable: Durable) -> None:
-        self.by_id[durable.id] = durable
+        self._by_name[durable.state.name] = self.by_id[durable.id] = durable
         self._by_key[durable.state.key] = durable
+
+    def _enter_annex(self, annex: Durable) -> None:
+        self.annexes[annex.state.name] = self.by_id[annex.id] = annex
+        self._by_key[annex.state.key] = annex
 
     # What comes
 
-    def wanted(self, matches: list[str]) -> list[Durable]:
-        """Return those, among subscriptions that match, for which a notification is kept."""
+    def wanted(self, matches: list[str], origin: int = 0, number: int = 0) -> list[Durable]:
+        """Return those, among subscriptions that match, for which a notification is kept.
+
+        What has come with a number on a stream may be late: one that has moved here meanwhile
+        brought it along.
+        """
         found = []
         for each in matches:
             durable = self.by_id.get(each)
-            if durable is None:
+            if durable is None or durable.state.moved_to:
+                continue
+            cut = durable.state.cut
+            if cut is not None and 0 < number <= cut.get(origin, 0):
                 continue
             if durable.state.is_suspended:  # said when it goes on; not written down each time
                 durable.state = msgspec.structs.replace(
@@ -247,19 +311,32 @@ class Durables:
         for durable in more:
             self.on_more(durable)
 
-    def found(self, kept: tuple[int, ...], where: int, size: int) -> None:
-        """Take in a record from an earlier life."""
+    def found(self, kept: tuple[int, ...], where: int, size: int, annexed: int = 0) -> None:
+        """Take in a record from an earlier life.
+
+        It may have a key that was not written down any more: nobody else gets that.
+        """
+        self._next_key = max([self._next_key, *(key + 1 for key in kept[::2])])
         for durable, position in self._wanting(kept):
             durable.found(position, where, size)
+            durable.annexed = max(durable.annexed, annexed)
 
     def holders(self, kept: tuple[int, ...], where: int) -> int:
         """Return how many want such a record still: if it is not found further on."""
         return sum(each.where(position) == where for each, position in self._wanting(kept))
 
     def recovered(self) -> None:
-        """Know that all records of earlier lives have been taken in."""
-        for durable in self:
+        """Know that all records of earlier lives have been taken in; who holds them is not known.
+
+        What was taken from an annex when the last life ended is not taken from there again.
+        """
+        for durable in self._by_key.values():
             durable.lack_up_to(durable.state.next - 1)
+        for name, annex in self.annexes.items():
+            taken = self._by_name[name].annexed
+            if taken > annex.state.acked:
+                annex.release(taken)
+                annex.state = msgspec.structs.replace(annex.state, acked=taken)
 
     def moved(self, kept: tuple[int, ...], where: int) -> None:
         """Know that a record is at another place of the log now."""
@@ -275,14 +352,17 @@ class Durables:
     # What is read
 
     def read(self, durable: Durable, after: int, count: int, size: int) -> Excerpt:
-        """Return what comes after a position: so many, of about that size, at most."""
+        """Return what comes after a position: so many, of about that size, at most.
+
+        What is damaged between others is left out: their positions tell.
+        """
         first, where = durable.within(after, count, size)
         there = [place for place, each in enumerate(where) if each != _DAMAGED]
         found = self._shelf.read_whole([where[place] for place in there])
         whole = [
             (first + place, record.body)
             for place, record in zip(there, found, strict=True)
-            if isinstance(record, Publication | Arrival)
+            if isinstance(record, Publication | Arrival | Copy)
         ]
         positions, bodies = [each[0] for each in whole], [each[1] for each in whole]
         begin = positions[0] if positions else first + len(where)
@@ -299,12 +379,13 @@ class Durables:
         """
         is_any = False
         for durable in self:
+            if durable.state.joins or durable.state.moved_to:  # it is wanted elsewhere as it is
+                continue
             policy, waiting = durable.state.policy, durable.next - durable.first
             if policy is Policy.DROP_OLDEST and waiting:
                 count = max(1, waiting // 4)
                 upto = durable.first + count - 1
-                for where in durable.release(upto):
-                    self._shelf.release(where)
+                self._release(durable, upto)
                 self.change(durable, acked=upto, dropped=durable.state.dropped + count)
                 durable.end = max(durable.end, upto)
                 is_any = True

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from octopis.core.delivery.lasting.durables import id_of
+from octopis.core.delivery.lasting.durables import id_of, name_of
 from octopis.core.delivery.lasting.records import ChannelState, DurableState, encode
 from octopis.core.delivery.lasting.store import Store
 from octopis.core.filters import parse_filter
@@ -81,11 +81,25 @@ class KnownHosts:
         self._broker = broker
         self._store = store
         self._changed: dict[BrokerId, Host] = {}
+        self._hosts: dict[BrokerId, Host] = {}
 
     def changed(self, host: Host) -> None:
         """Note that the durable subscriptions of a host have changed."""
         if host.name != self._broker:
-            self._changed[host.name] = host
+            self._changed[host.name] = self._hosts[host.name] = host
+
+    def where(self, name: str) -> dict[BrokerId, Subscription]:
+        """Return the other hosts that have a durable subscription of a name.
+
+        While it moves these are two; that which it comes from is first.
+        """
+        found = [
+            (host.name, each)
+            for host in self._hosts.values()
+            for identity, each in host.durables.items()
+            if name_of(identity) == name
+        ]
+        return dict(sorted(found, key=lambda pair: (pair[1].epoch, pair[0])))
 
     def write(self) -> None:
         """Write down what has changed."""
@@ -118,7 +132,13 @@ class KnownHosts:
     def own_of(states: Iterable[DurableState]) -> list[Subscription]:
         """Return durable subscriptions as the overlay knows them."""
         return [
-            Subscription(id_of(each.name), parse_filter(each.filter), each.moves, each.owner, True)
+            Subscription(
+                id_of(each.name, each.moves),
+                parse_filter(each.filter),
+                each.moves,
+                each.owner,
+                True,
+            )
             for each in states
         ]
 
@@ -148,8 +168,7 @@ def checkpoint(channels: "LastingChannels") -> None:
     publishers = channels.publishers.all()
     known = Checkpoint(sender.number_last, sender.states(), receiver.lasts(), publishers)
     channels.store.put("channels", "checkpoint", encode(known))
-    for durable in channels.durables:
-        channels.durables.write(durable)
+    channels.durables.write_all()
 
 
 def remembered(store: Store) -> Checkpoint:

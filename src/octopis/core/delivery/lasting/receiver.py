@@ -24,12 +24,16 @@ class LastingReceiver(Receiver):
         """Up to where senders have said that nothing more comes, if that is not known on disk."""
 
         self._unsynced: deque[tuple[int, dict[int, int]]] = deque()
+        self.handed: dict[int, int] = {}
+        """Up to where streams were handed on here, in any life, whether that is on disk or not."""
+
         self.is_blocked = False
         """Whether there is no room on disk: whatever comes has to come again."""
 
     def restore(self, lasts: Mapping[int, int]) -> None:
         """Know up to where streams were kept in earlier lives."""
         self._known.update(lasts)
+        self.handed.update(lasts)
         for origin in lasts:
             self._newest[origin >> LIFE_BITS] = origin
 
@@ -61,6 +65,8 @@ class LastingReceiver(Receiver):
         for origin, base in self._bases.items():
             lasts[origin] = max(base, lasts.get(origin, 0))
         self._bases.clear()
+        for origin, last in lasts.items():
+            self.handed[origin] = max(last, self.handed.get(origin, 0))
         self._unsynced.append((ticket, lasts))
 
     def synced(self, ticket: int) -> bool:

@@ -6,6 +6,7 @@
     ChannelState   a channel begins with a life of its target
     Staged         not published yet, and perhaps never
     Decision       what of that is published
+    Copy           what a durable subscription has from the host where it lived before
 
 A record says all that it is about, whatever stands before or after it: `kept` are pairs of the key
 of a durable subscription and the position there. So a record may be written again at the end of the
@@ -76,6 +77,18 @@ class Decision(Struct, frozen=True, array_like=True, tag=5):
     attempts: tuple[tuple[int, int], ...]
 
 
+class Copy(Struct, frozen=True, array_like=True, tag=6, gc=False):
+    """A notification that a durable subscription has brought along when it moved here.
+
+    It was copied from its last host; or it has come here meanwhile, and was `annexed` at that
+    position of the annex (see moving.py).
+    """
+
+    annexed: int
+    kept: tuple[int, ...]
+    body: bytes
+
+
 class Policy(Enum):
     """What becomes of a durable subscription when the disk's quota is full."""
 
@@ -92,8 +105,10 @@ class Policy(Enum):
 class DurableState(Struct, frozen=True):
     """What is known of a durable subscription, beside what is in the log.
 
-    `next` is the position after the last. `moved_to` is set where it lives elsewhere now, and only
-    late arrivals are taken here; `joins` where it is on its way here.
+    `next` is the position after the last. `moved_to` is set where it lives elsewhere now, and
+    nothing more is kept for it here; `joins` where it is on its way here. `cut` is up to
+    where the host that it left had each stream then, and `until` the last position there; both
+    hosts know it (see moving.py).
     """
 
     name: str
@@ -112,9 +127,11 @@ class DurableState(Struct, frozen=True):
     missed: int = 0
     moved_to: str = ""
     joins: bool = False
+    cut: dict[int, int] | None = None
+    until: int = 0
 
 
-Record = Publication | Arrival | ChannelState | Staged | Decision
+Record = Publication | Arrival | ChannelState | Staged | Decision | Copy
 
 encode = msgspec.msgpack.Encoder().encode
 decode_record = msgspec.msgpack.Decoder(Record).decode

@@ -3,16 +3,21 @@ from pathlib import Path
 import pytest
 
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline.ingest.quote_files import find_files, header_columns
+from octopis.pipeline.ingest.mapping import quotes_mapping
+from octopis.pipeline.ingest.rules import typed_rules
+from octopis.pipeline.ingest.source_files import find_files, header_names, places_of
+
+RULES = typed_rules(quotes_mapping())
 
 
 def test_files_are_found_by_name_and_in_folders(tmp_path: Path):
-    for name in ("a.csv", "b.txt", "_c.csv", "d.json"):
+    for name in ("a.csv", "b.txt", "_c.csv", "d.jsonl", "e.json", "f.xml"):
         (tmp_path / name).write_text("x\n", encoding="utf-8")
-    (tmp_path / "e.parquet").write_bytes(b"PAR1....")
+    (tmp_path / "g.parquet").write_bytes(b"PAR1....")
     found = find_files([tmp_path])
     assert [path.name for path in found.texts] == ["a.csv", "b.txt"]
-    assert [path.name for path in found.parquets] == ["e.parquet"]
+    assert [path.name for path in found.jsons] == ["d.jsonl", "e.json"]
+    assert [path.name for path in found.parquets] == ["g.parquet"]
 
 
 @pytest.mark.parametrize(
@@ -23,7 +28,7 @@ def test_files_are_found_by_name_and_in_folders(tmp_path: Path):
         ("a.csv", b"PAR1....", "is not a text file"),
         ("a.csv.gz", b"Date,Open", "is not compressed by gzip"),
         ("a.parquet", b"Date,Open", "is not a Parquet file"),
-        ("a.json", b"{}", r"must end in one of \.csv"),
+        ("a.xml", b"<a/>", r"must end in one of \.csv"),
         ("_a.csv", b"x", "rename the file"),
     ],
 )
@@ -54,17 +59,17 @@ def test_path_that_is_not_there_or_given_twice_is_named(tmp_path: Path):
     ],
 )  # fmt: skip
 def test_columns_are_found_in_the_usual_spellings(header: str, places: list[int]):
-    found, width = header_columns(header, "f.csv")
+    found = places_of(RULES, header_names(header), "f.csv")
     names = ("date", "symbol", "open", "high", "low", "close", "volume")
     assert [found[name] for name in names] == places
-    assert width >= 7
 
 
 def test_header_without_prices_is_named():
     with pytest.raises(InvalidConfiguration, match=r"f\.csv: no column for open, high, low"):
-        header_columns("Date,Symbol,Close,Volume", "f.csv")
+        places_of(RULES, header_names("Date,Symbol,Close,Volume"), "f.csv")
 
 
 def test_symbol_may_be_missing():
-    places, _ = header_columns("Date,Open,High,Low,Close,Adj Close,Volume", "f.csv")
+    header = "Date,Open,High,Low,Close,Adj Close,Volume"
+    places = places_of(RULES, header_names(header), "f.csv")
     assert "symbol" not in places
