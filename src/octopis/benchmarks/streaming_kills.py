@@ -94,7 +94,7 @@ async def _run(plan: Plan, folder: Path, tell: Tell) -> Outcome:
             await _strike(plan, brokers, driver, tell)
             table = await asyncio.to_thread(driver.finish)
         finally:
-            driver.kill()
+            driver.end()
         written = await _read(there, plan.notifications)
     numbers = range(plan.notifications)
     wanted = Held(len(numbers), len(numbers), 2 * sum(numbers))
@@ -172,11 +172,14 @@ class _Driver:
         self._command = [sys.executable, "-m", "octopis.benchmarks.streaming_driver", words]
         self._folder, self._tell = folder, tell
         self._process: subprocess.Popen[str] | None = None
+        self._is_over = False
         self.failures = 0
 
     def running(self) -> "subprocess.Popen[str]":
         """Return the driver once its queries run."""
         for _ in range(_STARTS_MAX):
+            if self._is_over:  # whoever waits in a thread must not start another
+                raise OperationFailed("the driver was ended")
             if self._process is not None and self._process.poll() is None:
                 return self._process
             self._process = self._start()
@@ -214,6 +217,11 @@ class _Driver:
     def _said(self) -> str:
         lines = (self._folder / "driver.log").read_text(encoding="utf-8").splitlines()
         return lines[-1] if lines else "it says nothing"
+
+    def end(self) -> None:
+        """End it for good."""
+        self._is_over = True
+        self.kill()
 
     def kill(self) -> None:
         """End it at once, with its Java and all of its workers, as a machine that fails."""
