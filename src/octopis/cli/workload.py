@@ -78,7 +78,8 @@ def ingest_data(  # noqa: PLR0913, PLR0917 - each is an option of the command
         typer.Option(
             metavar="[NAME=]COLUMN[:TYPE],...",
             help="The columns that become attributes, such as at, id=device.id, temp:number (with "
-            "commas alone between them); '*' is all. Types: text, number, integer, boolean, date, time. [found in the data]",
+            "commas alone between them); '*' is all. Types: text, number, integer, boolean, date, "
+            "time. [found in the data]",
         ),
     ] = None,
     mapping: Annotated[
