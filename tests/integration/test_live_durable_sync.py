@@ -66,7 +66,9 @@ def test_acks_by_hand_reading_a_range_again_and_dropping(url: str):
             client.read("risk", 0)
 
 
-def test_waiting_in_vain_again_and_again_costs_nothing_and_loses_nothing(url: str):
+def test_waiting_in_vain_again_and_again_costs_nothing_and_loses_nothing(
+    url: str, caplog: pytest.LogCaptureFixture
+):
     with octopis.connect_sync(url) as client:
         with client.subscribe("n >= 0", durable="risk", timeout_s=0.01) as stream:
             for _ in range(20):
@@ -76,4 +78,17 @@ def test_waiting_in_vain_again_and_again_costs_nothing_and_loses_nothing(url: st
             found = stream.next(timeout=5)
             assert found is not None
             assert found.position == 1
-            assert client.status()["clients"][client.id]["connected"]
+    assert "lost its connection" not in caplog.text
+
+
+def test_streams_may_be_opened_and_left_as_often_as_one_likes(
+    url: str, caplog: pytest.LogCaptureFixture
+):
+    with octopis.connect_sync(url) as client:
+        for _ in range(20):
+            with client.subscribe("n >= 0", durable="risk", timeout_s=0.01) as stream:
+                assert list(stream) == []
+        client.publish({"n": 1})
+        with client.subscribe(durable="risk", timeout_s=5) as stream:
+            assert next(stream).position == 1
+    assert "lost its connection" not in caplog.text

@@ -34,6 +34,14 @@ def test_ingest_of_json_and_the_memory_of_the_driver_are_measured(
     assert all(0 <= figure.value < 500 for figure in figures if figure.unit == "MB")
 
 
+def test_the_streaming_source_is_measured(spark: SparkSession, tmp_path: Path):
+    large, small = pipeline._streaming(spark, tmp_path, 0.001)
+    assert (large.size, large.unit) == ("2,000 rows of 10 columns", "rows/s")
+    assert small.size == "12 batches of 1 row"
+    assert large.value > 0
+    assert small.value > 0
+
+
 def test_made_trace_is_a_whole_trace(spark: SparkSession, tmp_path: Path):
     trace = write_made_trace(tmp_path / "t", 30_000, 1)
     assert open_trace(trace).deliveries == 30_000

@@ -15,7 +15,8 @@ PLACE = "octopis://127.0.0.1:7400"
 def test_the_code_of_the_page_runs(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    (code,) = re.findall(r"```py\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    read = PAGE.read_text(encoding="utf-8").partition("## Write")[0]
+    (code,) = re.findall(r"```py\n(.*?)```", read, re.DOTALL)
     with broker_with_disk(tmp_path / "disk") as url, desk(url) as at_broker:
         at_broker.make("risk", "price > 50 AND symbol LIKE 'I%'")
         at_broker.publish({"symbol": name, "price": 60} for name in ("IBM", "AAPL", "INTC"))

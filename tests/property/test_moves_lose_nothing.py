@@ -7,10 +7,12 @@ both hosts crash. The hosts are real, and the rest is as small as it can be.
 from collections.abc import Callable
 from random import Random
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from octopis.core.delivery.lasting.durables import Durable
 from octopis.core.delivery.lasting.moving import Moves
 from octopis.core.delivery.receiver import origin_of
 from octopis.core.model import Notification
@@ -184,25 +186,29 @@ def test_each_comes_once_and_in_order_and_positions_stay(seed: int):
     trial.check()
 
 
-def _takes_all(self: Moves, durable: object, record: object) -> bool:
-    return False
+_leave, _merge = Moves.leave, Moves.merge
 
 
-def _takes_none(self: Moves, durable: object, record: object) -> bool:
-    return True
+def _cut_is_late(moves: Moves, durable: Durable, to: str, cut: dict[int, int]) -> None:
+    _leave(moves, durable, to, {origin: number + 1 for origin, number in cut.items()})
 
 
-def _cut_is_late(self: Moves, durable: object, to: str, cut: dict[int, int]) -> None:
-    late = {origin: number + 1 for origin, number in cut.items()}
-    _leave(self, durable, to, late)  # type: ignore[arg-type]
-
-
-_leave = Moves.leave
+def _cut_is_forgotten(moves: Moves, durable: Durable, count: int) -> int:
+    left = _merge(moves, durable, count)
+    if not left:
+        durable.state = msgspec.structs.replace(durable.state, cut=None)
+    return left
 
 
 @pytest.mark.parametrize(
     ("name", "fault"),
-    [("_was_taken", _takes_all), ("_was_taken", _takes_none), ("leave", _cut_is_late)],
+    [
+        ("_was_taken", lambda *_: False),
+        ("_was_taken", lambda *_: True),
+        ("leave", _cut_is_late),
+        ("merge", _cut_is_forgotten),
+    ],
+    ids=["all is taken", "none is taken", "a late cut", "a cut that is forgotten"],
 )
 def test_planted_faults_are_caught(
     monkeypatch: pytest.MonkeyPatch, name: str, fault: Callable[..., object]

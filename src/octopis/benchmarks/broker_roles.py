@@ -47,7 +47,9 @@ def brokers(options: dict[str, Any]) -> None:
         scot=scot,
         routing=RoutingOptions(Algorithm(options["algorithm"])),
         delivery=DeliveryOptions(Level(options.get("level", "memory"))),
-        durability=Durability(**options.get("durability", {"folder": options.get("folder", "")})),
+        durability=msgspec.convert(
+            options.get("durability", {"folder": options.get("folder", "")}), Durability
+        ),
         addresses={broker: Address(port=port) for broker, port in ports.items()},
     )
     chosen = [scot.brokers[number] for number in options["brokers"]]

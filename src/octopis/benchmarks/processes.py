@@ -101,6 +101,11 @@ class RoleProcess:
         found: dict[str, Any] = msgspec.json.decode(line)
         return found
 
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._popen.pid
+
     def kill(self) -> None:
         """End the process at once, as by a power cut."""
         self._popen.kill()

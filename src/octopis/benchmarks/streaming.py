@@ -1,7 +1,7 @@
 """The streaming source, measured: a broker in a process of its own, Spark in another."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,8 @@ class SourceFigures:
 def source_figures(spark: SparkSession, folder: Path, rows: int) -> SourceFigures:
     """Read a durable subscription of so many into a sink that does nothing; then row by row."""
     with _broker(folder / "disk") as url, connect_sync(url) as client:
-        Home(url, "").ask(lambda connection: connection.open("bench", "n >= 0"))
+        with closing(Home(url, "")) as home:
+            home.ask(lambda connection: connection.open("bench", "n >= 0"))
         _publish(client, 0, 1_000)
         _run(spark, url, folder / "warm")  # Spark's workers start here
         _publish(client, 1_000, rows)

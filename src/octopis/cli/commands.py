@@ -66,7 +66,7 @@ COMMANDS = {
     ),
     "durable": CommandPlace(
         "octopis.cli.live.durable:app",
-        "Durable subscriptions of a live overlay: list, show, drop.",
+        "Durable subscriptions of a live overlay: list, show, move, drop.",
     ),
     "broker": CommandPlace(
         "octopis.cli.live.overlay:broker_app", "One broker of an overlay, in the foreground."

@@ -77,8 +77,9 @@ def ingest_data(  # noqa: PLR0913, PLR0917 - each is an option of the command
         str | None,
         typer.Option(
             metavar="[NAME=]COLUMN[:TYPE],...",
-            help="The columns that become attributes, such as at,id=device.id,temp:number; '*' is "
-            "all of them. Types: text, number, integer, boolean, date, time. [found in the data]",
+            help="The columns that become attributes, such as at, id=device.id, temp:number (with "
+            "commas alone between them); '*' is all. Types: text, number, integer, boolean, date, "
+            "time. [found in the data]",
         ),
     ] = None,
     mapping: Annotated[

@@ -133,6 +133,11 @@ class Journal:
         for _ in runs:
             self._runs.popleft()
 
+    @property
+    def lacks_room(self) -> bool:
+        """Tell whether there is no room for the next segment: what is left is in this one."""
+        return self._spares.lacks_room
+
     def prepare(self) -> None:
         """Let the next segment be made ready when half of this one is full."""
         if self._is_half_full:

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Lock, Thread
 
 from octopis.store.files import Files
-from octopis.store.folder import DRAFT, SPARE
+from octopis.store.folder import DRAFT, SPARE, is_full
 
 _KEPT_MAX = 2
 _BLOCK = bytes(2**20)
@@ -31,17 +31,24 @@ class Spares:
         self._lock = Lock()
         self._preparing: Thread | None = None
         self._is_closing = False
+        self.lacks_room = False
+        """Whether the last try to make one ahead has found no room."""
 
     def prepare(self) -> None:
-        """Begin to make a spare segment, unless there is one."""
-        if self._ready or self._preparing is not None:
+        """Begin to make a spare segment, unless there is one; again, if there was no room."""
+        under_way = self._preparing
+        if self._ready or (under_way is not None and (under_way.is_alive() or not self.lacks_room)):
             return
         self._preparing = Thread(target=self._prepare, name="store-spares", daemon=True)
         self._preparing.start()
 
     def _prepare(self) -> None:
-        with suppress(OSError):  # whoever needs the segment meets it again, and says so
+        try:
             self.make()
+        except OSError as failure:  # whoever needs the segment meets it again, and says so
+            self.lacks_room = is_full(failure)
+        else:
+            self.lacks_room = False
 
     def wait(self) -> None:
         """Return when nothing is being made."""
@@ -80,6 +87,7 @@ class Spares:
                 spare = self._new_path()
                 self._files.rename(path, spare)
                 self._ready.append(spare)
+                self.lacks_room = False
             else:
                 self._files.remove(path)
 

@@ -46,7 +46,8 @@ class Writer:
         self._queue: SimpleQueue[Batch | None] = SimpleQueue()
         self._ticket = self._until = 0
         self._has_news = self._is_closing = False
-        self._sync_at = 0.0
+        self._has_room = True
+        self._sync_at = self._prepare_at = 0.0
         self._retry_at: float | None = None
         self._failure: StoreFailed | None = None
         self._thread = Thread(target=self._run, name=f"store {folder.name}", daemon=True)
@@ -108,6 +109,8 @@ class Writer:
         now = time.monotonic()
         if self._retry_at is not None:
             return max(0.0, self._retry_at - now)
+        if not self._has_room:
+            return RETRY_S
         return max(0.0, self._sync_at - now) if self._journal.is_dirty else None
 
     def _guarded(self, work: Callable[[], None]) -> None:
@@ -128,9 +131,7 @@ class Writer:
         if self._retry_at is not None and now < self._retry_at and not self._is_closing:
             return
         self._journal.flush()
-        if self._retry_at is not None:
-            self._retry_at = None
-            self._listener.room(there_is=True)
+        self._retry_at = None
         if self._has_news:
             self._has_news = False
             sync_ns, self._journal.sync_ns = self._journal.sync_ns, []
@@ -139,11 +140,26 @@ class Writer:
         if self._journal.is_dirty and now >= self._sync_at:
             self._journal.sync()
             self._sync_at = time.monotonic() + self._interval_s
+        self._look_ahead(now)
+
+    def _look_ahead(self, now: float) -> None:
+        """Say that there is no room while there is a little left.
+
+        Whoever frees something writes that down first: on a disk without any room nobody could.
+        """
+        if self._journal.lacks_room and now >= self._prepare_at:
+            self._prepare_at = now + RETRY_S
+            self._journal.prepare()
+        self._say_room(there_is=not self._journal.lacks_room)
 
     def _wait_for_room(self) -> None:
-        if self._retry_at is None:
-            self._listener.room(there_is=False)
+        self._say_room(there_is=False)
         self._retry_at = time.monotonic() + RETRY_S
+
+    def _say_room(self, *, there_is: bool) -> None:
+        if there_is != self._has_room:
+            self._has_room = there_is
+            self._listener.room(there_is=there_is)
 
     def _fail(self, why: str) -> None:
         self._failure = StoreFailed(

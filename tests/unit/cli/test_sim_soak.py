@@ -48,10 +48,10 @@ def test_a_violation_is_told_with_its_seed(sim, monkeypatch: pytest.MonkeyPatch)
 def test_the_first_interrupt_ends_it_after_a_seed_with_what_there_is(
     sim, monkeypatch: pytest.MonkeyPatch
 ):
-    def interrupted(seed: int) -> Outcome:
+    def interrupted(seed: int, **options: bool) -> Outcome:
         if seed == 2:
             signal.raise_signal(signal.SIGINT)
-        return run_seed(seed)
+        return run_seed(seed, **options)
 
     monkeypatch.setattr(many, "run_seed", interrupted)
     status, printed, _ = sim("soak", "--seeds", "5", "--json")

@@ -225,7 +225,7 @@ class Intake:
             if not self._turns.may_join(session):
                 break
             del self._publishing[session]
-            publication = self._begun.get(session) or self._begin(session)
+            publication = self._go_on(session) or self._begin(session)
             if publication is not None:
                 start = publication.taken
                 part = publication.notifications[start : start + self._batch_max - len(batch)]
@@ -308,9 +308,17 @@ class Intake:
         self._posting.stir()
         return 0  # what has no way now is sent again
 
+    def _go_on(self, session: ClientSession) -> _Publication | None:
+        """Return the publication of a client that has begun, unless it has waited too long."""
+        publication = self._begun.get(session)
+        if publication is None or publication.taken or self._keeping is None:
+            return publication
+        return None if self._keeping.refusal() is not None else publication
+
     def _begin(self, session: ClientSession) -> _Publication | None:
         """Return the publication of a client whose turn it is; what makes no sense is refused."""
         request = session.publications[0]
+        self._begun.pop(session, None)
         try:
             if self._keeping is not None and (full := self._keeping.refusal()) is not None:
                 raise full

@@ -208,6 +208,8 @@ class Keeping:
             return
         if self._blocked_at is None:
             self._blocked_at = now
+        if self.refusal() is not None:
+            self._wake()  # who waits is told
         if now - self._warned_at >= _WARN_S:
             self._warned_at = now
             _log.warning("%s takes no publications: %s", self._id, self._why_blocked())

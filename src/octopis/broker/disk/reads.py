@@ -40,11 +40,24 @@ class Reads:
         self._is_scheduled = False
 
     def take(self, session: ClientSession, request: ReadDurable) -> None:
-        """Take a read in. Raises ProtocolError where the client has too many under way."""
-        held = sum(each.session is session for many in self._waiting.values() for each in many)
+        """Take a read in. Raises ProtocolError where the client has too many under way.
+
+        Of those that wait for something to come, the oldest is answered then: a program may have
+        let go of it long ago, and one that has not asks again.
+        """
         queued = self._queued.setdefault(session, deque())
-        if len(queued) + held >= READS_MAX:
-            raise ProtocolError(f"more than {READS_MAX} reads wait for an answer")
+        held = [
+            (durable, each)
+            for durable, many in self._waiting.items()
+            for each in many
+            if each.session is session
+        ]
+        if len(queued) + len(held) >= READS_MAX:
+            if not held:
+                raise ProtocolError(f"more than {READS_MAX} reads wait for an answer")
+            durable, oldest = min(held, key=lambda each: each[1].request.request)
+            self._waiting[durable].remove(oldest)
+            self._answer(session, oldest.request, durable)
         queued.append(request)
         self._schedule()
 

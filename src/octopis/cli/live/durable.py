@@ -25,8 +25,8 @@ from octopis.overlay.durables import Hosted, ask_durables
 from octopis.overlay.registry import overlays
 
 app = typer.Typer(
-    help="Durable subscriptions of a live overlay: list, show, drop, move. `octopis sub FILTER "
-    "--durable NAME` makes one.",
+    help="Durable subscriptions of a live overlay: list, show, move, drop.\n\n`octopis sub FILTER "
+    "--durable NAME` makes one, where the overlay is `up --durable DIR`.",
     no_args_is_help=True,
 )
 

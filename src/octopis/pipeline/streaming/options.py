@@ -48,21 +48,28 @@ class Options(msgspec.Struct, frozen=True):
 
     def secret(self) -> str:
         """Return the secret of owned subscriptions, from where this process is; "" for none."""
-        if self.secret_file is None:
-            return os.environ.get(SECRET_VARIABLE, "")
-        try:
-            found = Path(self.secret_file).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as failure:
-            reason = f"cannot read secretFile, which driver and executors need: {failure}"
-            raise InvalidConfiguration(reason) from failure
-        if not found:
-            raise InvalidConfiguration(f"secretFile {self.secret_file} is empty")
-        return found
+        return read_secret(self.secret_file)
+
+
+def read_secret(file: str | None) -> str:
+    """Return what a file, or else the variable, says; "" where there is neither."""
+    if file is None:
+        return os.environ.get(SECRET_VARIABLE, "")
+    try:
+        found = Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as failure:
+        reason = f"cannot read secretFile, which driver and executors need: {failure}"
+        raise InvalidConfiguration(reason) from failure
+    if not found:
+        raise InvalidConfiguration(f"secretFile {file} is empty")
+    return found
 
 
 def stream_options(given: Mapping[str, str]) -> Options:
     """Return the options of a stream, or raise InvalidConfiguration or InvalidFilter."""
-    said = _known(given, STREAM_OPTIONS, BATCH_OPTIONS, "spark.read, not of spark.readStream")
+    said = known_options(
+        given, STREAM_OPTIONS, BATCH_OPTIONS, "spark.read, not of spark.readStream"
+    )
     options = _options(said)
     if not options.subscription and options.filter is None:
         raise InvalidConfiguration('say what to read: .option("filter", "price > 50")')
@@ -71,7 +78,9 @@ def stream_options(given: Mapping[str, str]) -> Options:
 
 def batch_options(given: Mapping[str, str]) -> Options:
     """Return the options of a batch, or raise InvalidConfiguration or InvalidFilter."""
-    said = _known(given, BATCH_OPTIONS, STREAM_OPTIONS, "spark.readStream, not of spark.read")
+    said = known_options(
+        given, BATCH_OPTIONS, STREAM_OPTIONS, "spark.readStream, not of spark.read"
+    )
     options = _options(said)
     if not options.subscription:
         raise InvalidConfiguration(
@@ -83,7 +92,7 @@ def batch_options(given: Mapping[str, str]) -> Options:
     return options
 
 
-def _known(
+def known_options(
     given: Mapping[str, str], names: tuple[str, ...], others: tuple[str, ...], whose: str
 ) -> dict[str, str]:
     """Return what was said by the options' names: Spark hands them over in lower case."""
@@ -118,9 +127,9 @@ def _options(said: dict[str, str]) -> Options:
         address=address,
         subscription=_subscription(said),
         filter=None if condition is None else str(parse_filter(condition, dialect)),
-        mode=_mode(said.get("mode", "PERMISSIVE")),
+        mode=mode_of(said.get("mode", "PERMISSIVE")),
         secret_file=said.get("secretFile"),
-        fail_on_data_loss=_truth(said, "failOnDataLoss"),
+        fail_on_data_loss=truth_of(said, "failOnDataLoss", default=True),
         min_partitions=_count(said, "minPartitions") or 1,
         starting=parse_place("startingOffsets", said.get("startingOffsets", "earliest")),
         ending=parse_place("endingOffsets", said.get("endingOffsets", "latest")),
@@ -143,15 +152,17 @@ def _subscription(said: dict[str, str]) -> str:
     return name
 
 
-def _mode(text: str) -> Mode:
+def mode_of(text: str) -> Mode:
+    """Return the mode of this name, or raise InvalidConfiguration."""
     try:
         return Mode(text.upper())
     except ValueError:
         raise InvalidConfiguration(f"mode is PERMISSIVE or FAILFAST, not {text!r}") from None
 
 
-def _truth(said: dict[str, str], name: str) -> bool:
-    text = said.get(name, "true").lower()
+def truth_of(said: Mapping[str, str], name: str, *, default: bool) -> bool:
+    """Return what was said of an option that is true or false, or raise InvalidConfiguration."""
+    text = said.get(name, str(default)).lower()
     if text not in {"true", "false"}:
         raise InvalidConfiguration(f"{name} is true or false, not {said[name]!r}")
     return text == "true"

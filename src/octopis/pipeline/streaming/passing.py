@@ -28,6 +28,7 @@ from octopis.errors import OctopisError
 from octopis.pipeline.streaming.columns import Columns
 from octopis.pipeline.streaming.offsets import Offset, restored
 from octopis.pipeline.streaming.options import Options
+from octopis.pipeline.streaming.reader import leave_when_told
 
 BUFFER_MAX = 100_000
 """How many wait for Spark at most: what is more waits at the broker, which drops it one day."""
@@ -63,13 +64,17 @@ class PassingReader(DataSourceStreamReader):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """Return how far the next batch reads; wait a little where there is nothing."""
+        leave_when_told()
         begin, catch = restored(start, ""), self._caught()
-        if begin.epoch != catch.epoch:
-            begin = catch.offset(0)
-            _log.warning("the query begins anew: what came while none ran was not kept")
+        is_new = begin.epoch != catch.epoch
+        begin = catch.offset(0) if is_new else begin
         most = BUFFER_MAX if isinstance(limit, ReadAllAvailable) else self._options.max_offsets
         end = min(catch.wait(begin.position), begin.position + most)
-        return start if end == restored(start, "").position else begin.at(end).as_json()
+        if end == begin.position:
+            return start
+        if is_new:
+            _log.warning("a gap: what came while no query ran was not kept")
+        return begin.at(end).as_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the rows themselves."""

@@ -82,7 +82,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """Return how far the next batch reads; wait a little where there is nothing."""
         begin = self._checked(restored(start, self._options.subscription))
-        seen = self._seen(begin)
+        try:
+            seen = self._seen(begin)
+        except InvalidSubscription:  # it was dropped meanwhile: find out, and say so
+            self._is_checked = False
+            begin = self._checked(begin)
+            seen = self._seen(begin)
         if seen.epoch != begin.epoch:
             return start
         if self._stops_at_end:
@@ -102,7 +107,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _checked(self, begin: Offset) -> Offset:
         """Return where to begin, once it is known that a checkpoint fits the subscription."""
-        _leave_when_told()
+        leave_when_told()
         if self._is_checked:
             return begin
         options = self._options
@@ -222,7 +227,7 @@ def reopened(connection: Connection, options: Options) -> DurableInfo:
     return opened(connection, options)
 
 
-def _leave_when_told() -> None:
+def leave_when_told() -> None:
     """End in order when Spark ends this process, which it does by a signal alone."""
     if signal.getsignal(signal.SIGTERM) is not _left:
         signal.signal(signal.SIGTERM, _left)

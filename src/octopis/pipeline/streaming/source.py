@@ -14,7 +14,12 @@ from octopis.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from pyspark.sql import types as T
-    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.datasource import (
+        DataSourceArrowWriter,
+        DataSourceReader,
+        DataSourceStreamArrowWriter,
+        DataSourceStreamReader,
+    )
 
 LEAST = (4, 2)
 
@@ -55,6 +60,26 @@ class OctopisSource(DataSource):
         from octopis.pipeline.streaming.passing import PassingReader  # noqa: PLC0415
 
         return PassingReader(options, schema)
+
+    def writer(self, schema: "T.StructType", overwrite: bool) -> "DataSourceArrowWriter":
+        """Return what publishes a frame, once."""
+        check_version(pyspark.__version__)
+        from octopis.pipeline.streaming.sink import BatchSink, check_append  # noqa: PLC0415 - heavy
+        from octopis.pipeline.streaming.sink_options import sink_options  # noqa: PLC0415
+
+        check_append(overwrites=overwrite, streams=False)
+        return BatchSink(sink_options(self.options, streams=False), schema)
+
+    def streamWriter(  # noqa: N802
+        self, schema: "T.StructType", overwrite: bool
+    ) -> "DataSourceStreamArrowWriter":
+        """Return what publishes batch after batch, each once."""
+        check_version(pyspark.__version__)
+        from octopis.pipeline.streaming.sink import StreamSink, check_append  # noqa: PLC0415 - heavy
+        from octopis.pipeline.streaming.sink_options import sink_options  # noqa: PLC0415
+
+        check_append(overwrites=overwrite, streams=True)
+        return StreamSink(sink_options(self.options, streams=True), schema)
 
 
 def check_version(version: str) -> None:

@@ -15,7 +15,7 @@ from octopis.broker.links import settling
 from octopis.broker.settings import Limits
 from octopis.core.filters.tree import LENGTH_MAX
 from octopis.core.model import BrokerId, notification
-from octopis.core.wire import client, control, durable, greeting
+from octopis.core.wire import client, control, durable, greeting, moving
 from octopis.core.wire.frames import Frame, FrameDecoder, FrameKind, encode_items
 from octopis.core.wire.published import PUBLISH_MAX, PublishedBody
 from octopis.errors import ProtocolError
@@ -41,6 +41,18 @@ MESSAGES: dict[str, type] = {
     "DURABLE stage": durable.StageRows,
     "DURABLE commit": durable.CommitStaged,
     "DURABLE unstage": durable.DropStaged,
+    "DURABLE join": moving.JoinDurable,
+    "DURABLE pass": moving.PassDurable,
+    "DURABLE leave": moving.LeaveDurable,
+    "DURABLE copy": moving.CopyDurable,
+    "DURABLE begin": moving.BeginDurable,
+    "DURABLE take": moving.TakeDurable,
+    "DURABLE finish": moving.FinishDurable,
+    "DURABLE forget": moving.ForgetDurable,
+    "MOVING pass": moving.Passage,
+    "MOVING left": moving.Left,
+    "MOVING copy": moving.Excerpts,
+    "MOVING merged": moving.Merged,
     "DURABLES": durable.DurableAnswer,
     "durable": durable.DurableInfo,
     "BATCH": durable.DurableBatch,
@@ -246,7 +258,10 @@ def test_limits_on_the_page_are_those_of_the_code():
             "how long a read of a durable subscription waits",
             f"{durable.WAIT_MS_MAX // 1000} s",
         ),
-        ("such reads that wait for an answer", f"{durable.READS_MAX}"),
+        (
+            "such reads that wait for an answer; past it the oldest that waits is answered",
+            f"{durable.READS_MAX}",
+        ),
         (
             "SUBSCRIBE, UNSUBSCRIBE and SETTLED that wait for an answer",
             f"{answers.REQUESTS_MAX:,}",

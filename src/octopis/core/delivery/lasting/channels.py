@@ -172,7 +172,7 @@ class LastingChannels(Channels):
     @property
     def damaged(self) -> int:
         """How many records were found damaged when they were read."""
-        return self._shelf.damaged
+        return len(self._shelf.damaged)
 
     def read_records(self, positions: Sequence[int]) -> list[Record]:
         """Return records of the log."""

@@ -352,7 +352,10 @@ class Durables:
     # What is read
 
     def read(self, durable: Durable, after: int, count: int, size: int) -> Excerpt:
-        """Return what comes after a position: so many, of about that size, at most."""
+        """Return what comes after a position: so many, of about that size, at most.
+
+        What is damaged between others is left out: their positions tell.
+        """
         first, where = durable.within(after, count, size)
         there = [place for place, each in enumerate(where) if each != _DAMAGED]
         found = self._shelf.read_whole([where[place] for place in there])

@@ -89,8 +89,8 @@ class Shelf:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.damaged = 0
-        """How many records were found damaged when they were read."""
+        self.damaged: set[int] = set()
+        """Records that were found damaged when they were read."""
 
         self._holders: dict[int, int] = {}
         self._waiting: list[int] | None = None
@@ -145,11 +145,11 @@ class Shelf:
         return list(map(decode_record, self.store.read(positions)))
 
     def read_whole(self, positions: Sequence[int]) -> list[Record | None]:
-        """Return records, and None for those that are damaged, which are counted."""
+        """Return records, and None for those that are damaged, which are noted."""
         try:
             return [*self.read(positions)]
         except StoreDamaged:
             if len(positions) > 1:  # one by one, to find out which
                 return [each for position in positions for each in self.read_whole([position])]
-            self.damaged += 1
+            self.damaged.update(positions)
             return [None]

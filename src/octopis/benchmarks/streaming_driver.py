@@ -1,0 +1,97 @@
+"""A Spark program to be killed: it reads a stream, writes it back, and into a table.
+
+`python -m octopis.benchmarks.streaming_driver OPTIONS` says `running` once both queries run. When
+its standard input ends, it takes all that is there, and says what the table holds.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from octopis.pipeline.spark.session import open_spark
+
+MASTER = "local[2,4]"
+"""Two cores, and a task may fail three times."""
+
+
+class Options(msgspec.Struct, frozen=True):
+    """Where the broker is, and how much is read at a time."""
+
+    address: str
+    folder: str
+    per_trigger: int
+
+
+def stream(spark: SparkSession, options: Options, subscription: str) -> DataFrame:
+    """Return the numbers that a durable subscription has, and their doubles."""
+    numbers = (
+        spark.readStream.format("octopis")
+        .option("address", options.address)
+        .option("subscription", subscription)
+        .option("maxOffsetsPerTrigger", options.per_trigger)
+        .option("minPartitions", 2)
+        .schema("n LONG")
+        .load()
+    )
+    return numbers.select("n", (2 * F.col("n")).alias("twice"))
+
+
+def writers(spark: SparkSession, options: Options) -> list[DataStreamWriter]:
+    """Return what writes the stream back, and what writes it into a table."""
+    folder = Path(options.folder)
+    back = stream(spark, options, "to-sink").withColumn("part", F.lit("out"))
+    return [
+        back.writeStream.format("octopis")
+        .option("address", options.address)
+        .option("checkpointLocation", str(folder / "sink")),
+        stream(spark, options, "to-table")
+        .writeStream.format("parquet")
+        .option("path", str(folder / "table"))
+        .option("checkpointLocation", str(folder / "files")),
+    ]
+
+
+def table_told(spark: SparkSession, options: Options) -> bytes:
+    """Return what the table holds, as JSON."""
+    table = spark.read.parquet(str(Path(options.folder) / "table"))
+    row = table.agg(F.count("n"), F.count_distinct("n"), F.sum("twice")).collect()[0]
+    return msgspec.json.encode(list(row))
+
+
+def _wait_for_first(queries: list[StreamingQuery]) -> None:
+    """Wait until each query has noted a batch.
+
+    A driver that is killed while Spark writes the very first offset leaves a folder that Spark
+    does not start from again, whatever the source and the sink.
+    """
+    while not all(query.recentProgress for query in queries):
+        for query in queries:
+            if (failure := query.exception()) is not None:
+                raise failure
+        time.sleep(0.1)
+
+
+def main() -> None:
+    """Run until standard input ends, or somebody kills this."""
+    options = msgspec.json.decode(sys.argv[1], type=Options)
+    with open_spark(MASTER, {"spark.driver.memory": "1g"}) as spark:
+        queries: list[StreamingQuery] = [each.start() for each in writers(spark, options)]
+        _wait_for_first(queries)
+        sys.stdout.write("running\n")
+        sys.stdout.flush()
+        sys.stdin.read()
+        for query in queries:
+            query.stop()
+        for writer in writers(spark, options):
+            writer.trigger(availableNow=True).start().awaitTermination()
+        sys.stdout.write(table_told(spark, options).decode() + "\n")
+
+
+if __name__ == "__main__":
+    main()
