@@ -75,6 +75,7 @@ class Spares:
         else:
             path = self._new_path()
             self._fill(path, size)
+            self.lacks_room = False
         self._files.rename(path, target)
         if path in self._ready:
             self._ready.remove(path)

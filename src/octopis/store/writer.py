@@ -132,6 +132,7 @@ class Writer:
             return
         self._journal.flush()
         self._retry_at = None
+        self._look_ahead(now)
         if self._has_news:
             self._has_news = False
             sync_ns, self._journal.sync_ns = self._journal.sync_ns, []
@@ -140,7 +141,6 @@ class Writer:
         if self._journal.is_dirty and now >= self._sync_at:
             self._journal.sync()
             self._sync_at = time.monotonic() + self._interval_s
-        self._look_ahead(now)
 
     def _look_ahead(self, now: float) -> None:
         """Say that there is no room while there is a little left.
