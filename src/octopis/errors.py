@@ -18,12 +18,14 @@ OctopisError                      something went wrong; the message says what, w
 │   ├── InvalidNotification       attributes or payload that cannot be carried
 │   ├── InvalidFilter             a condition that cannot be understood
 │   ├── InvalidSubscription       a subscription that cannot be made or ended as asked
+│   ├── NotPermitted              what the role of whoever asks does not allow
 │   ├── NotOpen                   a client or a stream that is used before it is opened, or after
 │   └── MissingExtra              a command whose libraries are not installed
 └── OperationFailed               the input was right, the work still failed (exit status 1)
     ├── ProtocolError             the other side of a connection does not keep to the protocol
     ├── ConnectionFailed          a broker cannot be reached, or does not take us in
-    │   └── ConnectionLost        ... any more: what was under way may or may not have arrived
+    │   ├── ConnectionLost        ... any more: what was under way may or may not have arrived
+    │   └── LoginFailed           ... as it is not proved who somebody is
     ├── StoreFailed               what a broker keeps on disk cannot be read or written
     │   ├── StoreLocked           ... because another process uses the folder
     │   ├── StoreFull             ... because there is no room, on the disk or in its quota
@@ -275,6 +277,10 @@ class InvalidSubscription(InvalidInput):
         """The number of its last move, where that is what stands against this one."""
 
 
+class NotPermitted(InvalidInput):
+    """What the role of whoever asks does not allow."""
+
+
 class NotOpen(InvalidInput):
     """A client or a stream is used before it is opened, or after it was closed."""
 
@@ -311,6 +317,10 @@ class ConnectionLost(ConnectionFailed):
         super().__init__(f"{reason}{fate if publications else ''}")
         self.reason = reason
         self.publications = publications
+
+
+class LoginFailed(ConnectionFailed):
+    """Somebody's identity is not proved; to try again with the same does not help."""
 
 
 class DataLost(OperationFailed):
