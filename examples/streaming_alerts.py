@@ -7,9 +7,9 @@ are. Spark asks the overlay for the hot readings alone, counts them by device an
 an alert back for each minute with three or more; a subscriber prints them. A minute of the devices
 takes a second here, and there are 20 unless you say otherwise; 10 at least.
 
-When a quarter of the alerts have come, so in the middle of something, the driver is killed as by
-`kill -9`, and started again; the devices go on. In the end the alerts are compared with what plain
-Python counts, and all is removed that this has made.
+When a quarter of the alerts have come the driver is killed as by `kill -9`, most likely before it
+has noted that they are published; it is started again, and the devices go on. In the end the alerts
+are compared with what plain Python counts, and all is removed that this has made.
 """
 
 import json
@@ -21,7 +21,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -34,7 +34,7 @@ NORTH, SOUTH, SPARK, DESK = "a,0", "c,0", "b,1", "c,2"  # who is at which broker
 DEVICES = {NORTH: ["n1", "n2", "n3"], SOUTH: ["s1", "s2", "s3"]}
 HOT, OFTEN = 22.0, 3
 COLUMNS = ("device", "minute", "readings", "hottest")
-LINE = "minute {minute}, {device}: {readings} times hot, {hottest:.1f} °C"
+LINE = "minute {minute}, {device}: {readings} times hot, up to {hottest:.1f} degrees"
 Alert = tuple[Any, ...]  # values of those columns
 
 
@@ -142,7 +142,8 @@ class Watch:
 
     def kill(self) -> None:
         """End the driver and its Java at once, whatever they are doing."""
-        os.killpg(self._driver.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has ended by itself
+            os.killpg(self._driver.pid, signal.SIGKILL)
         self._driver.wait()
 
     def look(self, for_s: float) -> None:
