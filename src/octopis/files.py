@@ -143,6 +143,15 @@ def write_text(path: Path, text: str) -> None:
         draft.write_text(text, encoding="utf-8")
 
 
+def write_private(path: Path, content: bytes, mode: int = 0o600) -> None:
+    """Write what others must not read: whole, or as it was before, and never readable meanwhile."""
+    with whole_file(path) as draft:
+        draft.unlink(missing_ok=True)  # of a killed process that had our number
+        number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(number, "wb") as file:
+            file.write(content)
+
+
 def write_json(path: Path, value: object) -> None:
     """Write a value as JSON: the file is whole, or as it was before."""
     with whole_file(path) as draft:
