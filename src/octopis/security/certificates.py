@@ -19,7 +19,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from octopis.core.model import BrokerId
 from octopis.errors import InvalidConfiguration
-from octopis.files import write_private, write_text
+from octopis.files import fill_private, whole_file
 from octopis.security.names import broker_in, broker_uri, client_in, client_uri, serial_text
 
 AUTHORITY_DAYS = 3650
@@ -44,9 +44,11 @@ class Issued(NamedTuple):
     key: ec.EllipticCurvePrivateKey
 
     def write(self, certificate: Path, key: Path) -> None:
-        """Write both as PEM: the key first, for its owner alone."""
-        write_private(key, private_pem(self.key))
-        write_text(certificate, certificate_pem(self.certificate))
+        """Write both as PEM, the key for its owner alone; they change at almost one moment."""
+        with whole_file(key) as key_draft, whole_file(certificate) as certificate_draft:
+            fill_private(key_draft, key, private_pem(self.key))
+            text = certificate_pem(self.certificate)
+            fill_private(certificate_draft, certificate, text.encode(), mode=0o644)
 
 
 # Making
@@ -188,8 +190,13 @@ def _called(text: str) -> x509.Name:
 
 def read_certificate(path: Path) -> x509.Certificate:
     """Return the first certificate in a file, or raise InvalidConfiguration."""
+    return read_all(path)[0]
+
+
+def read_all(path: Path) -> list[x509.Certificate]:
+    """Return all certificates in a file, or raise InvalidConfiguration."""
     try:
-        return x509.load_pem_x509_certificate(_bytes(path))
+        return x509.load_pem_x509_certificates(_bytes(path))
     except ValueError as failure:
         raise InvalidConfiguration(f"{path} has no certificate in PEM") from failure
 

@@ -2,18 +2,18 @@
 
 import typer
 
+from octopis.cli.security.client import client
 from octopis.cli.security.init import init
+from octopis.cli.security.renew import renew
+from octopis.cli.security.show import show
 
 app = typer.Typer(
     help="Who may do what: init, renew, client, show.\n\nAll of it stands in one folder, which "
-    "brokers read by the settings `[security] folder`.",
+    "brokers read by the setting `folder` under [security].",
     no_args_is_help=True,
 )
 
-
-@app.callback()
-def _security() -> None:
-    """Let `init` be a word of its own, also while it is the only one."""
-
-
 app.command()(init)
+app.command()(renew)
+app.command()(client)
+app.command()(show)
