@@ -8,8 +8,8 @@ from octopis.cli.security.renew import renew
 from octopis.cli.security.show import show
 
 app = typer.Typer(
-    help="Who may do what: init, renew, client, show.\n\nAll of it stands in one folder, which "
-    "brokers read by the setting `folder` under [security].",
+    help="Who may do what: init, renew, client, show.\n\nAll of it stands in one folder; "
+    "`security.folder` in an overlay's file names it to brokers.",
     no_args_is_help=True,
 )
 
