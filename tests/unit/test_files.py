@@ -232,10 +232,13 @@ def test_private_file_is_its_owners_alone_from_the_start(tmp_path: Path):
     assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
 
 
-def test_private_file_that_is_replaced_keeps_its_group_and_loses_all_others(tmp_path: Path):
+def test_private_file_that_is_replaced_keeps_owner_and_group_and_loses_all_others(tmp_path: Path):
     key = tmp_path / "key"
     key.write_bytes(b"old")
     key.chmod(0o644)
+    owner = os.geteuid() or 1234  # root may write for somebody else
+    os.chown(key, owner, -1)
     write_private(key, b"new")
     assert (key.read_bytes(), stat.S_IMODE(key.stat().st_mode)) == (b"new", 0o640)
+    assert key.stat().st_uid == owner
     assert list(tmp_path.iterdir()) == [key]

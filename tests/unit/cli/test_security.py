@@ -106,7 +106,7 @@ def test_init_takes_hosts_from_the_overlay_and_from_the_line(security: Run):
         "init", "s", "--config", "o.toml", "--host", "example.org", "--days", "7"
     )
     assert (status, error) == (0, "")
-    assert f'[security] folder = "{Path("s").absolute()}"' in printed
+    assert f'folder = "{Path("s").absolute()}"' in printed
     made = SecurityFolder(Path("s"))
     here = {"localhost", "127.0.0.1", "::1", "example.org"}
     assert set(hosts_in(read_certificate(made.certificate(B2)))) == {*here, "10.0.0.7"}

@@ -56,7 +56,7 @@ def test_user_that_cannot_be_added_is_refused(text: str, name: str, roles: list[
 
 
 def test_revoked_certificates_are_numbers_however_they_are_written():
-    text = '[revoked]\ncertificates = ["0A1b", "a1B", "FF"]\nusers = ["mallory"]'
+    text = '[revoked]\ncertificates = ["0A1b", "a:1B", "FF"]\nusers = ["mallory"]'
     access = AccessText(text, "f")
     assert access.revoked_certificates == {0xA1B, 0xFF}
     assert access.is_revoked("mallory")

@@ -56,7 +56,7 @@ def init(
             ("brokers", len(brokers)),
             (
                 "for the overlay's file",
-                f"[security] folder = {encode_text(str(folder.absolute()))}",
+                f"[security]\nfolder = {encode_text(str(folder.absolute()))}",
             ),
             ("first credentials", made.credentials(FIRST_USER)),
             ("roles and users", made.access),
