@@ -183,6 +183,14 @@ def test_certificate_that_does_not_hold_now_is_refused_by_both_sides(
     assert reason in done.dialler
 
 
+def test_certificate_that_does_not_keep_to_x509_is_refused(
+    folder: SecurityFolder, authority: Issued, tmp_path: Path
+):
+    loose = odd(authority, ["urn:octopis:broker:a,1"], says_by_whom=False)
+    done = shake(link_listener_context(folder, A0), of_link(folder, loose, tmp_path))
+    assert "Missing Authority Key Identifier" in done.listener
+
+
 def test_nobody_without_a_certificate_comes_in_as_a_neighbour(
     folder: SecurityFolder, tmp_path: Path
 ):
