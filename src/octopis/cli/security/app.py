@@ -12,9 +12,7 @@ from octopis.cli.security.show import show
 from octopis.cli.security.token import token
 
 app = typer.Typer(
-    help="Who may do what: init, renew, client, password, token, show, check, audit.
-
-"
+    help="Who may do what: init, renew, client, password, token, show, check, audit.\n\n"
     "All of it stands in one folder; `security.folder` in an overlay's file names it to brokers.",
     no_args_is_help=True,
 )
