@@ -85,7 +85,7 @@ def test_init_lets_nobody_else_read_what_is_secret(folder: SecurityFolder):
     for path in (folder.path, folder.brokers, folder.clients, folder.tokens):
         assert mode(path) == 0o700
     keys = [*folder.path.rglob("*.key"), folder.access, folder.credentials("operator")]
-    assert len(keys) == 2 + 9 + 1 + 2
+    assert len(keys) == 3 + 9 + 1 + 2
     assert {mode(path) for path in keys} == {0o600}
 
 
