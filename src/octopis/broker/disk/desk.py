@@ -254,6 +254,7 @@ class Desk:
         for durable in self._durables if self._expire_s else ():
             if not durable.state.joins and not durable.state.moved_to:
                 self._look_at_age(durable)
+        self._committing.look_after()
         self._effects.flush()
 
     def _use(self, durable: Durable) -> None:
