@@ -150,6 +150,12 @@ def test_who_staged_first_goes_on_where_another_waits_for_room(tmp_path: Path):
     run_live(work())
 
 
+async def fill(publisher: Any) -> None:
+    """Publish little by little, until the broker takes no more."""
+    for number in range(SMALL):
+        await publisher.publish_many(long_rows(number, 50))
+
+
 def test_a_batch_is_published_where_publishers_wait_for_who_writes_it(tmp_path: Path):
     async def work() -> None:
         async with (
@@ -162,8 +168,7 @@ def test_a_batch_is_published_where_publishers_wait_for_who_writes_it(tmp_path: 
             async with query.subscribe("out >= 0", durable="out", acks="manual"):
                 pass
             with pytest.raises(StoreFull):
-                for number in range(SMALL):
-                    await publisher.publish_many(long_rows(number, 100))
+                await fill(publisher)
             kept = live[A].keeping
             assert kept is not None
             assert kept.channels.is_blocked
