@@ -112,7 +112,10 @@ from octopis.pipeline.streaming import progress
 
 remote, url, folder = sys.argv[1:]
 spark = SparkSession.builder.remote(remote).getOrCreate()
-source = spark.readStream.format("octopis").option("address", url).schema("n LONG")
+
+def read(**options):
+    reader = spark.readStream.format("octopis").option("address", url).schema("n LONG")
+    return reader.options(**options).load()
 
 def run(frame, **options):
     writer = frame.writeStream.format("octopis").option("address", url)
@@ -120,15 +123,14 @@ def run(frame, **options):
     query.awaitTermination()
     return query
 
-frame = source.option("subscription", "in").load().selectExpr("n", "'out' AS part")
+frame = read(subscription="in").selectExpr("n", "'out' AS part")
 query = run(frame, checkpointLocation=folder + "/a")
 (seen,) = progress(query)
 once = spark.read.format("octopis").option("subscription", "out").load(url)
 told = []
 for bad in ({"filtre": "n > 1"}, {"subscription": "gone"}):
     try:
-        wrong = source.options(**{"subscription": "in", **bad}).load()
-        run(wrong, checkpointLocation=folder + "/b")
+        run(read(**{"subscription": "in", **bad}), checkpointLocation=folder + "/b")
     except PySparkException as failure:
         told.append(sentence(failure))
 print(json.dumps({"read": seen.read, "rows": once.count(), "told": told}))

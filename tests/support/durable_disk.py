@@ -51,6 +51,10 @@ class Desk:
         assert self.info(name).end == count
         return found
 
+    def ack(self, name: str, position: int) -> None:
+        epoch = self.info(name).epoch
+        self._client.wait(self._client._client.ack(name, epoch, position))
+
     def drop(self, name: str) -> None:
         self._client.wait(self._client._client.drop_durable(name))
 
