@@ -124,7 +124,8 @@ def test_a_batch_that_is_longer_than_may_be_staged_is_refused_and_leaves_room_fo
                     await task.stage("q", 0, 0, attempt, long_rows(0, 1_000))
             staging = live[A].keeping.channels.staging  # type: ignore[union-attr]
             assert staging.bytes <= 838_860
-            await task.stage("q", 0, 0, 3, long_rows(0, 500))
+            for _ in range(2):  # what is sent again takes no more room
+                await task.stage("q", 0, 0, 3, long_rows(0, 500))
             await task.commit_staged("q", 0, [(0, 3, 500)])
             assert not staging.bytes
 

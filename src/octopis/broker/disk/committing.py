@@ -65,7 +65,7 @@ class Committing:
         check_size(request.rows, self._window)
         rows = [each.encoded for each in decode_checked(request.rows, session.client)]
         attempt = Attempt(source, request.batch, request.part, request.attempt)
-        if not self._staging.has_room(attempt, rows):
+        if not self._staging.has_room(attempt, request.first, rows):
             reason = "what others have staged and not committed leaves no room for more"
             raise StoreFull(self._keeping.name, reason)
         self._staging.stage(attempt, request.first, rows, time.monotonic_ns())

@@ -146,12 +146,13 @@ class Staging:
         rows = self._rows.get(attempt)
         return len(rows.where) if rows is not None else 0
 
-    def has_room(self, attempt: Attempt, bodies: Sequence[bytes]) -> bool:
+    def has_room(self, attempt: Attempt, first: int, bodies: Sequence[bytes]) -> bool:
         """Tell whether these rows may be staged now. Raises InvalidNotification: they never may.
 
         Where room is short, attempts are dropped that later ones have followed.
         """
-        size = sum(map(len, bodies)) + _ROW_BYTES * len(bodies)
+        fresh = bodies[max(0, self.staged(attempt) - first) :]
+        size = sum(map(len, fresh)) + _ROW_BYTES * len(fresh)
         if self.bytes + size <= self.bytes_max:
             return True
         self._drop_followed(attempt)
