@@ -50,7 +50,7 @@ def test_what_is_staged_is_published_when_it_is_committed_and_only_once(tmp_path
                 assert (await reader.read("all", 1_010)).end == 1_010
                 staging = live[A].keeping.channels.staging  # type: ignore[union-attr]
                 assert not staging.commits
-                assert not staging._rows
+                assert not staging._pieces
 
     run_live(work())
 
@@ -85,7 +85,7 @@ def test_a_broker_that_dies_in_the_middle_of_a_commit_goes_on_with_it(tmp_path: 
                 committing = live[A].committing
                 assert committing is not None
                 committing.go_on = lambda: None  # type: ignore[method-assign]
-                (attempt,) = keeping.channels.staging._rows
+                (attempt,) = keeping.channels.staging._pieces
                 commit = keeping.channels.staging.decide(attempt.source, 0, [(0, 0, 2_000)])
                 assert commit is not None
                 committing._publish(commit)

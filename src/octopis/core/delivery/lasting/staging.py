@@ -5,11 +5,15 @@ several attempts, and then commits: it names the attempts that count. The decisi
 the first of them is published, so after a crash the broker goes on with it; and a batch that was
 committed before is known, whoever sends it again, with whatever attempts.
 
-    Staged      a row of an attempt at a part of a batch
+    Staged      rows of an attempt at a part of a batch: a piece, as it came
     Decision    which attempts of a batch are published
 """
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate
+from operator import attrgetter
 from typing import NamedTuple
 
 from octopis.core.delivery.lasting.memory import Publishers
@@ -31,14 +35,30 @@ class Attempt(NamedTuple):
     attempt: int
 
 
-class Commit:
-    """A batch that is being published: `rows` are where its rows are in the log, in order."""
+@dataclass(slots=True)
+class Piece:
+    """So many rows of an attempt, from the row `first` on: one record of the log."""
 
-    def __init__(self, decision: Decision, position: int, rows: list[int], done: int) -> None:
+    position: int
+    first: int
+    count: int
+
+    @property
+    def until(self) -> int:
+        """The row behind the last one."""
+        return self.first + self.count
+
+
+class Commit:
+    """A batch that is being published: `pieces` are where its `count` rows are, in order."""
+
+    def __init__(self, decision: Decision, position: int, pieces: list[Piece]) -> None:
         self.decision = decision
         self.position = position
-        self.rows = rows
-        self.done = done
+        self.pieces = pieces
+        self._ends = list(accumulate(each.count for each in pieces))
+        self.count = self._ends[-1] if pieces else 0
+        self.done = 0
         """How many of them are published."""
 
     @property
@@ -50,6 +70,12 @@ class Commit:
         """Return the number by which a row is known to be published."""
         return self.decision.batch << SEQUENCE_BITS | row
 
+    def piece(self, row: int) -> tuple[Piece, int]:
+        """Return where a row is, and the number of the first row there in the whole batch."""
+        number = bisect_right(self._ends, row)
+        piece = self.pieces[number]
+        return piece, self._ends[number] - piece.count
+
 
 class Staging:
     """What is staged at one broker, and what is being published of it."""
@@ -57,47 +83,64 @@ class Staging:
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
         self._store = shelf.store
-        self._rows: dict[Attempt, list[int]] = {}
+        self._pieces: dict[Attempt, list[Piece]] = {}
         self.commits: dict[tuple[bytes, int], Commit] = {}
-        self._decisions: list[tuple[int, Decision]] = []
+        self._found: dict[Attempt, dict[int, Piece]] = {}
+        self._decisions: dict[tuple[bytes, int], tuple[int, Decision]] = {}
 
     # From earlier lives
 
     def found(self, position: int, record: Staged | Decision) -> None:
         """Take in a record from an earlier life."""
         if isinstance(record, Decision):
-            self._decisions.append((position, record))
+            key = record.source, record.batch
+            if key in self._decisions:  # it was written again, further on
+                self._store.free(self._decisions[key][0])
+            self._decisions[key] = position, record
             return
-        attempt = Attempt(record.source, record.batch, record.part, record.attempt)
-        rows = self._rows.setdefault(attempt, [])
-        if record.row == len(rows):
-            rows.append(position)
-        elif record.row < len(rows):  # it was written again, further on
-            self._shelf.store.free(rows[record.row])
-            rows[record.row] = position
-        else:  # one before it is damaged: this attempt does not count any more
-            self._shelf.store.free(position)
+        pieces = self._found.setdefault(_attempt_of(record), {})
+        before = pieces.get(record.first)
+        if before is not None:  # it was written again, further on
+            self._store.free(before.position)
+        pieces[record.first] = Piece(position, record.first, record.count)
 
     def recovered(self, publishers: Publishers) -> None:
         """Go on with batches that were decided; drop what belongs to those that are done."""
-        for position, decision in self._decisions:
+        for attempt, found in self._found.items():
+            self._pieces[attempt] = self._in_order(found)
+        self._found.clear()
+        for position, decision in self._decisions.values():
             if self.is_committed(decision.source, decision.batch):
                 self._store.free(position)
             else:
                 self._begin(decision, position, publishers.last(decision.source))
         self._decisions.clear()
-        for attempt in list(self._rows):
+        for attempt in list(self._pieces):
             is_decided = (attempt.source, attempt.batch) in self.commits
             if not is_decided and self.is_committed(attempt.source, attempt.batch):
                 self.drop(attempt)
 
+    def _in_order(self, found: dict[int, Piece]) -> list[Piece]:
+        """Return the pieces of an attempt, up to one that is damaged; what is left is freed.
+
+        They may have been written again, so they lie in any order in the log.
+        """
+        pieces = []
+        until = 0
+        while (piece := found.pop(until, None)) is not None:
+            pieces.append(piece)
+            until = piece.until
+        for left in found.values():
+            self._store.free(left.position)
+        return pieces
+
     def _begin(self, decision: Decision, position: int, last: int) -> Commit:
         source, batch = decision.source, decision.batch
         attempts = [Attempt(source, batch, part, number) for part, number in decision.attempts]
-        rows = [row for each in attempts for row in self._rows.get(each, ())]
-        commit = Commit(decision, position, rows, 0)
+        pieces = [piece for each in attempts for piece in self._pieces.get(each, ())]
+        commit = Commit(decision, position, pieces)
         if last >> SEQUENCE_BITS == batch:
-            commit.done = min(len(rows), (last & (1 << SEQUENCE_BITS) - 1) + 1)
+            commit.done = min(commit.count, (last & (1 << SEQUENCE_BITS) - 1) + 1)
         self.commits[commit.key] = commit
         return commit
 
@@ -105,21 +148,29 @@ class Staging:
 
     def staged(self, attempt: Attempt) -> int:
         """Return how many rows of an attempt are there."""
-        return len(self._rows.get(attempt, ()))
+        pieces = self._pieces.get(attempt)
+        return pieces[-1].until if pieces else 0
 
-    def stage(self, attempt: Attempt, first: int, bodies: Sequence[bytes]) -> None:
-        """Keep rows of an attempt, from the row `first` on; those that are there are left out."""
-        rows = self._rows.setdefault(attempt, [])
-        if first > len(rows):
-            raise InvalidNotification(f"row {first:,} is staged after row {len(rows):,}")
-        for row, body in enumerate(bodies, first):
-            if row >= len(rows):
-                rows.append(self._shelf.add(Staged(*attempt, row, body), 1))
+    def stage(self, attempt: Attempt, first: int, count: int, rows: bytes) -> None:
+        """Keep so many rows of an attempt, from the row `first` on, which is the next."""
+        there = self.staged(attempt)
+        if first > there:
+            raise InvalidNotification(f"row {first:,} is staged after row {there:,}")
+        assert first == there, "what is there already is left out"
+        position = self._shelf.add(Staged(*attempt, first, count, rows), 1)
+        self._pieces.setdefault(attempt, []).append(Piece(position, first, count))
 
     def drop(self, attempt: Attempt) -> None:
         """Forget an attempt."""
-        for position in self._rows.pop(attempt, ()):
-            self._shelf.release(position)
+        for piece in self._pieces.pop(attempt, ()):
+            self._shelf.release(piece.position)
+
+    def _piece(self, record: Staged) -> Piece | None:
+        """Return the piece that a record holds, if there is one."""
+        pieces = self._pieces.get(_attempt_of(record), [])
+        place = bisect_left(pieces, record.first, key=attrgetter("first"))
+        is_there = place < len(pieces) and pieces[place].first == record.first
+        return pieces[place] if is_there else None
 
     # Committing
 
@@ -148,7 +199,7 @@ class Staging:
                         "here: stage and commit at the same broker, and write the batch again"
                     )
                 chosen.append((part, number))
-        for each in list(self._rows):
+        for each in list(self._pieces):
             is_other = (each.part, each.attempt) not in chosen or each.batch != batch
             if each.source == source and each.batch <= batch and is_other:
                 self.drop(each)
@@ -174,10 +225,10 @@ class Staging:
             if commit is not None:
                 commit.position = position
             return
-        attempt = Attempt(record.source, record.batch, record.part, record.attempt)
-        rows = self._rows.get(attempt, [])
-        if record.row < len(rows):
-            before, rows[record.row] = rows[record.row], position
-            commit = self.commits.get((record.source, record.batch))
-            if commit is not None:
-                commit.rows[commit.rows.index(before)] = position
+        piece = self._piece(record)
+        if piece is not None:
+            piece.position = position
+
+
+def _attempt_of(record: Staged) -> Attempt:
+    return Attempt(record.source, record.batch, record.part, record.attempt)
