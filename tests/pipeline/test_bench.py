@@ -1,19 +1,22 @@
 """What `octopis bench pipeline` measures, small: each figure is of work that was really done."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from octopis.benchmarks import pipeline, readings, spark_figures
 from octopis.benchmarks.made_trace import write_made_trace
+from octopis.benchmarks.parts import Part
 from octopis.pipeline.spark.traces import open_trace, read_trace
 
 
 def test_ingest_truth_and_metrics_are_measured(spark: SparkSession, tmp_path: Path):
     figures = [
-        pipeline._ingest(spark, tmp_path, 0.005, 1),
+        *pipeline._ingest(spark, tmp_path, 0.005, 1),
         *pipeline._truth(spark, tmp_path, 0.005, 1),
-        pipeline._metrics(spark, tmp_path, 0.001, 1),
+        *pipeline._metrics(spark, tmp_path, 0.001, 1),
     ]
     by_name = {figure.what: figure for figure in figures}
     assert len(by_name) == 10
@@ -34,12 +37,20 @@ def test_ingest_of_json_and_the_memory_of_the_driver_are_measured(
     assert all(0 <= figure.value < 500 for figure in figures if figure.unit == "MB")
 
 
-def test_the_streaming_source_is_measured(spark: SparkSession, tmp_path: Path):
-    large, small = pipeline._streaming(spark, tmp_path, 0.001)
+def test_the_streaming_source_and_sink_are_measured(spark: SparkSession, tmp_path: Path):
+    large, small, both = pipeline._streaming(spark, tmp_path, 0.001, 1)
     assert (large.size, large.unit) == ("2,000 rows of 10 columns", "rows/s")
     assert small.size == "12 batches of 1 row"
     assert large.value > 0
     assert small.value > 0
+    assert (both.size, both.unit) == ("2,000 rows read and published", "rows/s")
+    assert both.value > 0
+
+
+def test_one_part_can_be_measured_alone(spark: SparkSession, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(pipeline, "open_spark", lambda *_: nullcontext(spark))  # not a second Java
+    figures = list(pipeline.run(0.001, 1, only=[Part.INGEST]))
+    assert [figure.what for figure in figures] == ["ingest"]
 
 
 def test_made_trace_is_a_whole_trace(spark: SparkSession, tmp_path: Path):

@@ -11,7 +11,9 @@ from octopis.errors import StoreDamaged, StoreFailed, StoreLocked, StoreVersion
 from octopis.store import state
 from octopis.store.files import Files
 
-VERSION = 1
+VERSION = 2
+"""Rises with the form of the files here, and with that of the records in them."""
+
 FORMAT = "format.json"
 LOCK = "lock"
 QUARANTINE = "quarantine"

@@ -1,5 +1,6 @@
 """Reading records where the index says they are: what lies together is read at once."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,6 +12,15 @@ from octopis.store.records import bodies_in
 
 _OPEN_MAX = 32
 _READ_BYTES_MAX = 4 * 2**20
+
+
+def _in_a_row(positions: Sequence[int]) -> int:
+    """Return how many positions, from the first on, each are the one behind the last."""
+    first, count = positions[0], len(positions)
+    if positions == list(range(first, first + count)):  # as most are; this compares fast
+        return count
+    rising = enumerate(positions)
+    return next((number for number, each in rising if each != first + number), count)
 
 
 class Reader:
@@ -37,17 +47,11 @@ class Reader:
             first = positions[at]
             segment = self._index.find(first)
             offsets, base = segment.offsets, segment.first
-            bound = offsets[first - base] + _READ_BYTES_MAX
-            following = first + 1
-            at += 1
-            while (
-                at < len(positions)
-                and positions[at] == following < segment.until
-                and offsets[following - base] < bound
-            ):
-                following += 1
-                at += 1
-            yield segment, first, following - first
+            number = first - base
+            bound = bisect_left(offsets, offsets[number] + _READ_BYTES_MAX, number + 1)
+            count = _in_a_row(positions[at : at + bound - number])
+            at += count
+            yield segment, first, count
 
     def _read_run(self, segment: Segment, first: int, count: int) -> list[bytes]:
         number = first - segment.first

@@ -34,11 +34,12 @@ def schema(**columns: Any) -> T.StructType:
 
 
 def body(*rows: dict[str, Any]) -> bytes:
-    items = [
-        (at, encode_published(row, b"p", "quotes", at + 10, 1_700_000_000_123_456_789))
-        for at, row in enumerate(rows, start=1)
+    positions = range(1, len(rows) + 1)
+    bodies = [
+        encode_published(row, b"p", "quotes", at + 10, 1_700_000_000_123_456_789)
+        for at, row in zip(positions, rows, strict=True)
     ]
-    return encode_batch(5, 7, 0, len(items), items)[5:]
+    return encode_batch(5, 7, 0, len(rows), positions, bodies)[5:]
 
 
 def table(columns: Columns, *rows: dict[str, Any]) -> list[dict[str, Any]]:

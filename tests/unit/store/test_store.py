@@ -10,6 +10,7 @@ import pytest
 
 from octopis.errors import StoreDamaged, StoreFailed, StoreLocked, StoreVersion
 from octopis.store import Store, Sync
+from octopis.store.folder import VERSION
 from support.stores import OWNER, opened
 
 SEGMENT_BYTES = 4096  # a dozen records
@@ -224,15 +225,16 @@ def test_folder_of_another_broker_is_refused_and_not_held(tmp_path: Path):
             Store(tmp_path, OWNER)
 
 
-def test_another_version_is_refused(tmp_path: Path):
+@pytest.mark.parametrize("version", [VERSION - 1, VERSION + 1])
+def test_another_version_is_refused(tmp_path: Path, version: int):
     Store(tmp_path, OWNER).close()
     path = tmp_path / "format.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"version": 2, "more": 1}))
-    with pytest.raises(StoreVersion, match="has format version 2, and this OctopiS knows"):
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"version": version, "more": 1}))
+    with pytest.raises(StoreVersion, match=f"format version {version}, and this OctopiS knows"):
         Store(tmp_path, OWNER)
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"\xff{", b'{"version":1}', b"[1]"])
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff{", b'{"version":2}', b"[1]"])
 def test_damaged_format_is_said(tmp_path: Path, content: bytes):
     Store(tmp_path, OWNER).close()
     (tmp_path / "format.json").write_bytes(content)

@@ -7,18 +7,22 @@ from collections.abc import Callable
 from functools import partial
 from hashlib import blake2b
 
-from msgspec import structs
-
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.disk.keeping import Keeping
 from octopis.broker.effects import Effects
 from octopis.core.delivery.lasting.records import Staged
 from octopis.core.delivery.lasting.staging import Attempt, Commit
 from octopis.core.wire.durable import CommitStaged, DropStaged, StageRows, StagingRequest
-from octopis.core.wire.published import Published, check_size, decode_checked, decode_one
+from octopis.core.wire.published import (
+    Published,
+    check_published,
+    check_size,
+    decode_numbered,
+    without_first,
+)
 from octopis.errors import StoreFull
 
-_ROWS = 256
+_ROWS = 1_024
 """So many are published in one turn of the event loop."""
 
 _log = logging.getLogger(__name__)
@@ -46,6 +50,9 @@ class Committing:
         self._staged_ns = int(staged_s * 1e9)
         self._loop = asyncio.get_running_loop()
         self._asked: dict[tuple[bytes, int], list[tuple[ClientSession, int]]] = {}
+        self._decoded: dict[tuple[bytes, int], tuple[int, list[Published]]] = {}
+        """Of each batch the piece that is being published: its first row, and all."""
+
         self._is_scheduled = False
 
     def take(self, session: ClientSession, request: StagingRequest) -> None:
@@ -63,13 +70,24 @@ class Committing:
         if refusal is not None:
             raise refusal
         check_size(request.rows, self._window)
-        rows = [each.encoded for each in decode_checked(request.rows, session.client)]
+        count = check_published(request.rows, session.client)
         attempt = Attempt(source, request.batch, request.part, request.attempt)
-        if not self._staging.has_room(attempt, request.first, rows):
+        self._keep(attempt, request.first, count, request.rows)
+        self._answer([(session, request.request)])
+
+    def _keep(self, attempt: Attempt, first: int, count: int, rows: bytes) -> None:
+        """Stage rows; those that are there are left out: they are sent again after a break."""
+        now_ns = time.monotonic_ns()
+        there = max(0, self._staging.staged(attempt) - first)
+        if there >= count:
+            self._staging.touch(attempt, now_ns)
+            return
+        if there:
+            rows = without_first(rows, there)
+        if not self._staging.has_room(attempt, len(rows)):
             reason = "what others have staged and not committed leaves no room for more"
             raise StoreFull(self._keeping.name, reason)
-        self._staging.stage(attempt, request.first, rows, time.monotonic_ns())
-        self._answer([(session, request.request)])
+        self._staging.stage(attempt, first + there, count - there, rows, now_ns)
 
     def _commit(self, session: ClientSession, request: CommitStaged, source: bytes) -> None:
         commit = self._staging.decide(source, request.batch, request.attempts)
@@ -124,27 +142,29 @@ class Committing:
 
     def _publish(self, commit: Commit) -> bool:
         """Publish some rows of a batch; tell if there are more that may go."""
-        start = commit.done
-        rows = self._read(commit, start, min(start + _ROWS, commit.count))
+        rows = self._next(commit) if commit.done < commit.count else []
         part = rows[: self._free(rows)] if rows else []
         if part:
             self._keeping.take(part, [])
             commit.done += len(part)
         if commit.done == commit.count:
+            self._decoded.pop(commit.key, None)
             self._staging.finish(commit)
             self._answer(self._asked.pop(commit.key, []))
             return False
         return len(part) == len(rows)
 
-    def _read(self, commit: Commit, start: int, end: int) -> list[Published]:
-        found = []
-        records = self._keeping.channels.read_records(commit.where(start, end))
-        for row, record in enumerate(records, start):
+    def _next(self, commit: Commit) -> list[Published]:
+        """Return the next rows of a batch; a piece of what was staged is decoded in one go."""
+        first, rows = self._decoded.get(commit.key, (0, []))
+        if not first <= commit.done < first + len(rows):
+            piece, first = commit.piece(commit.done)
+            (record,) = self._keeping.channels.read_records([piece.position])
             assert isinstance(record, Staged), "a batch is made of rows"
-            source, sequence = commit.decision.source, commit.sequence(row)
-            published = decode_one(record.body)
-            found.append(structs.replace(published, source=source, sequence=sequence))
-        return found
+            rows = decode_numbered(record.rows, commit.decision.source, commit.sequence(first))
+            self._decoded[commit.key] = first, rows
+        at = commit.done - first
+        return rows[at : at + _ROWS]
 
 
 def _source(session: ClientSession, query: str) -> bytes:

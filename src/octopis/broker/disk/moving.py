@@ -167,7 +167,7 @@ class Moving:
             raise InvalidSubscription(reason, request.name)
         found = self._durables.read(durable, request.after, COPY_MAX, COPY_BYTES)
         upto = found.positions[-1] if found.positions else request.after + found.missing
-        self._tell(session, Excerpts(request.request, found.positions, found.bodies, upto))
+        self._tell(session, Excerpts(request.request, list(found.positions), found.bodies, upto))
 
     def _forget(self, session: ClientSession, request: ForgetDurable) -> None:
         durable = self._durables.get(request.name)

@@ -97,9 +97,8 @@ class Reads:
     def _answer(self, session: ClientSession, request: ReadDurable, durable: Durable) -> None:
         self._read[durable] = None
         found = self._durables.read(durable, request.after, request.count, READ_BYTES)
-        items = list(zip(found.positions, found.bodies, strict=True))
         about = request.request, durable.state.epoch, found.missing, found.end
-        session.tell(encode_batch(*about, items))
+        session.tell(encode_batch(*about, found.positions, found.bodies))
         self._effects.add(session)
 
     def more(self, durable: Durable) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from octopis.benchmarks import calibration, hostile, matching, routing, store
+from octopis.benchmarks.parts import Part
 from octopis.cli import options, output
 from octopis.cli.bench import channels, durable, live, streaming_kills
 from octopis.cli.topology import load
@@ -241,6 +242,9 @@ def bench_pipeline(
     ] = 1.0,
     seed: SeedOption = 1,
     conf: options.Conf = None,
+    only: Annotated[
+        list[Part] | None, typer.Option(help="Measure this part alone; may be given again.")
+    ] = None,
     as_json: output.JsonFlag = False,
 ) -> None:
     """Measure the data pipeline on Spark: ingest, ground truth, metrics, streaming, sweep."""
@@ -249,7 +253,7 @@ def bench_pipeline(
 
     figures = []
     with stops_as_interrupts():
-        for figure in pipeline.run(scale, seed, parse_conf(conf or [])):
+        for figure in pipeline.run(scale, seed, parse_conf(conf or []), only or tuple(Part)):
             sys.stderr.write(f"measured {figure.what}\n")
             figures.append(figure)
     if as_json:

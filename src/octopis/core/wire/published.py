@@ -95,6 +95,27 @@ def decode_published(body: bytes | memoryview, source: bytes = b"") -> list[Publ
     return list(map(make_published, bodies, map(bytes, raws), repeat(source)))
 
 
+def decode_numbered(body: bytes, source: bytes, first: int) -> list[Published]:
+    """Return the notifications of an array, known by a source and numbers from `first` on.
+
+    The bytes that go on stay as they are. Raises ProtocolError.
+    """
+    return [
+        Published(
+            each.attributes, each.payload, each.publisher, number, each.intended_ns, encoded, source
+        )
+        for number, (each, encoded) in enumerate(
+            zip(_many.decode(body), map(bytes, _decode_raw(body)), strict=True), first
+        )
+    ]
+
+
+def without_first(body: bytes, count: int) -> bytes:
+    """Return an array without so many notifications at its beginning."""
+    left = _decode_raw(body)[count:]
+    return b"".join([bytes([_ARRAY_32]), len(left).to_bytes(4, "big"), *left])
+
+
 PUBLISH_MAX = 4_096
 """How many notifications one request may publish: they are read in one go."""
 
@@ -142,14 +163,38 @@ def decode_checked(
         raise
     for each in batch:
         if each.publisher != publisher:
-            raise InvalidNotification(
-                f"{publisher!r} cannot publish in the name of {each.publisher!r}"
-            )
+            raise InvalidNotification(_in_the_name_of(publisher, each.publisher))
         if len(each.encoded) > bytes_max:
-            raise InvalidNotification(
-                f"a notification has {len(each.encoded):,} bytes, more than {bytes_max:,}"
-            )
+            raise InvalidNotification(_too_long(len(each.encoded), bytes_max))
     return batch
+
+
+def check_published(body: bytes, publisher: str, bytes_max: int = FRAME_MAX // 2) -> int:
+    """Return how many notifications an array has that a client may publish, and make none of them.
+
+    Raises what `decode_checked` raises.
+    """
+    try:
+        bodies = _many.decode(body)
+    except ProtocolError:
+        _explain(body)
+        raise
+    others = {each.publisher for each in bodies} - {publisher}
+    if others:
+        raise InvalidNotification(_in_the_name_of(publisher, others.pop()))
+    if len(body) > bytes_max:
+        size = max(map(len, map(bytes, _decode_raw(body))))
+        if size > bytes_max:
+            raise InvalidNotification(_too_long(size, bytes_max))
+    return len(bodies)
+
+
+def _in_the_name_of(publisher: str, other: str) -> str:
+    return f"{publisher!r} cannot publish in the name of {other!r}"
+
+
+def _too_long(size: int, bytes_max: int) -> str:
+    return f"a notification has {size:,} bytes, more than {bytes_max:,}"
 
 
 def _explain(body: bytes | memoryview) -> None:

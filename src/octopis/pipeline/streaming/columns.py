@@ -34,6 +34,12 @@ METADATA: dict[str, T.DataType] = {
     "_published": T.TimestampType(),
     "_position": T.LongType(),
 }
+_FIELDS = {
+    "_payload": "payload",
+    "_publisher": "publisher",
+    "_sequence": "sequence",
+    "_published": "intended_ns",
+}
 _MAP = T.MapType(T.StringType(), T.StringType())
 _FLOAT_MAX = 3.4028234663852886e38
 
@@ -144,6 +150,9 @@ class Columns:
         attributes = msgspec.defstruct("Attributes", fields, gc=False)
         about = [("publisher", str), ("sequence", int), ("intended_ns", int)]
         body = [("attributes", attributes), ("payload", bytes), *about]
+        # What stands behind the last that is wanted is passed over, and never made.
+        wanted = [_FIELDS.get(field.name, "attributes") for field in self._schema]
+        body = body[: max(place for place, (name, _) in enumerate(body) if name in wanted) + 1]
         notification = msgspec.defstruct("Body", body, array_like=True, gc=False)
         item = [("position", int), ("notification", notification)]
         items: Any = msgspec.defstruct("Item", item, array_like=True, gc=False)

@@ -167,9 +167,14 @@ class _Catch:
         """Return the rows of a range, as a broker would send them."""
         with self._changed:
             found = list(islice(self._kept, after + 1 - self.first, upto + 1 - self.first))
-        rows = [(at, _encoded(row)) for at, row in enumerate(found, start=after + 1)]
-        pieces = [rows[at : at + _PIECE] for at in range(0, len(rows), _PIECE)]
-        return [Passed(encode_batch(0, self.epoch, 0, upto, piece)) for piece in pieces]
+        rows = list(map(_encoded, found))
+        partitions: list[InputPartition] = []
+        for at in range(0, len(rows), _PIECE):
+            piece = rows[at : at + _PIECE]
+            first = after + 1 + at
+            positions = range(first, first + len(piece))
+            partitions.append(Passed(encode_batch(0, self.epoch, 0, upto, positions, piece)))
+        return partitions
 
     def forget(self, upto: int) -> None:
         """Make room."""

@@ -18,7 +18,7 @@ from octopis.pipeline.streaming.options import Options
 AHEAD = 3
 """Reads under way at a time: the broker reads its disk while a task makes columns."""
 
-PIECE = 50_000
+PIECE = 125_000
 """What a task reads at most, unless more tasks are wanted: so that all cores have something."""
 
 _FIRST = 1_000

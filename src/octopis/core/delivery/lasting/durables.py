@@ -7,21 +7,15 @@ after a loss of power.
 """
 
 from array import array
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import msgspec
 
-from octopis.core.delivery.lasting.records import (
-    Arrival,
-    Copy,
-    DurableState,
-    Policy,
-    Publication,
-    decode_durable,
-    encode,
-)
+from octopis.core.delivery.lasting.records import DurableState, Policy, decode_durable, encode
 from octopis.core.delivery.lasting.store import Shelf
 
 _TRIM = 4_096
@@ -35,7 +29,7 @@ class Excerpt(NamedTuple):
     were never kept. `end` is the last position that there is.
     """
 
-    positions: list[int]
+    positions: Sequence[int]
     bodies: list[bytes]
     missing: int
     end: int
@@ -126,13 +120,9 @@ class Durable:
         first = max(after + 1, self.first)
         start = self._start + first - self.first
         most = max(0, min(count, self.end - first + 1))
-        where = self._where[start : start + most]
-        taken = 0
-        for number, each in enumerate(self._sizes[start : start + most]):
-            taken += each
-            if taken > size and number:
-                return first, where[:number].tolist()
-        return first, where.tolist()
+        ends = list(accumulate(self._sizes[start : start + most]))
+        fits = max(bisect_right(ends, size), min(1, len(ends)))
+        return first, self._where[start : start + fits].tolist()
 
 
 def id_of(name: str, moves: int = 0) -> str:
@@ -357,15 +347,16 @@ class Durables:
         What is damaged between others is left out: their positions tell.
         """
         first, where = durable.within(after, count, size)
-        there = [place for place, each in enumerate(where) if each != _DAMAGED]
-        found = self._shelf.read_whole([where[place] for place in there])
-        whole = [
-            (first + place, record.body)
-            for place, record in zip(there, found, strict=True)
-            if isinstance(record, Publication | Arrival | Copy)
-        ]
-        positions, bodies = [each[0] for each in whole], [each[1] for each in whole]
-        begin = positions[0] if positions else first + len(where)
+        until = first + len(where)
+        positions: Sequence[int] = range(first, until)
+        if _DAMAGED in where:
+            positions = [at for at, each in zip(positions, where, strict=True) if each != _DAMAGED]
+            where = [each for each in where if each != _DAMAGED]
+        found = self._shelf.read_bodies(where)
+        bodies = [each for each in found if each is not None]
+        if len(bodies) < len(found):
+            positions = [at for at, each in zip(positions, found, strict=True) if each is not None]
+        begin = positions[0] if positions else until
         missing = max(0, begin - after - 1)
         return Excerpt(positions, bodies, missing, durable.end)
 

@@ -4,7 +4,7 @@
                    subscriptions want it
     Arrival        brought by a channel, for own durable subscriptions
     ChannelState   a channel begins with a life of its target
-    Staged         not published yet, and perhaps never
+    Staged         rows that are not published yet, and perhaps never
     Decision       what of that is published
     Copy           what a durable subscription has from the host where it lived before
 
@@ -59,14 +59,19 @@ class ChannelState(Struct, frozen=True, array_like=True, tag=3):
 
 
 class Staged(Struct, frozen=True, array_like=True, tag=4, gc=False):
-    """A row of an attempt at a part of a batch that is not published yet (see staging.py)."""
+    """Rows of an attempt at a part of a batch that are not published yet (see staging.py).
+
+    `rows` are `count` of them, from the row `first` on, as they came: nobody looks at them before
+    they are published.
+    """
 
     source: bytes
     batch: int
     part: int
     attempt: int
-    row: int
-    body: bytes
+    first: int
+    count: int
+    rows: bytes
 
 
 class Decision(Struct, frozen=True, array_like=True, tag=5):
@@ -135,4 +140,5 @@ Record = Publication | Arrival | ChannelState | Staged | Decision | Copy
 
 encode = msgspec.msgpack.Encoder().encode
 decode_record = msgspec.msgpack.Decoder(Record).decode
+decode_kept = msgspec.msgpack.Decoder(Publication | Arrival | Copy).decode
 decode_durable = msgspec.msgpack.Decoder(DurableState).decode

@@ -5,7 +5,7 @@ several attempts, and then commits: it names the attempts that count. The decisi
 the first of them is published, so after a crash the broker goes on with it; and a batch that was
 committed before is known, whoever sends it again, with whatever attempts.
 
-    Staged      a row of an attempt at a part of a batch
+    Staged      rows of an attempt at a part of a batch: a piece, as it came
     Decision    which attempts of a batch are published
 
 Staged rows stay until their batch is published, so they have a share of the quota for themselves: a
@@ -14,8 +14,11 @@ others wait for room, so that no two wait for each other; and what nobody has go
 is dropped.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import accumulate, chain
+from operator import attrgetter
 from typing import NamedTuple
 
 from octopis.core.delivery.lasting.memory import Publishers
@@ -26,8 +29,8 @@ from octopis.errors import InvalidNotification
 STAGED_SHARE = 0.2
 """So much of the quota is for the rows of one batch, or of several that are shorter together."""
 
-_ROW_BYTES = 64
-"""About what a row takes on disk beside its body."""
+_PIECE_BYTES = 64
+"""About what a piece takes on disk beside its rows."""
 
 _KIND = "committed"
 SEQUENCE_BITS = 32
@@ -43,35 +46,46 @@ class Attempt(NamedTuple):
     attempt: int
 
 
+@dataclass(slots=True)
+class Piece:
+    """So many rows of an attempt, from the row `first` on: one record of the log."""
+
+    position: int
+    first: int
+    count: int
+    bytes: int
+
+    @property
+    def until(self) -> int:
+        """The row behind the last one."""
+        return self.first + self.count
+
+
+@dataclass(slots=True)
 class _Rows:
-    """The rows of an attempt: where they are in the log, how long, and when the last came."""
+    """The rows of an attempt: their pieces, how long these are, and when the last came."""
 
-    __slots__ = ("bytes", "staged_ns", "where")
+    staged_ns: int
+    pieces: list[Piece] = field(default_factory=list)
+    bytes: int = 0
 
-    def __init__(self, staged_ns: int) -> None:
-        self.where: list[int] = []
-        self.bytes = 0
-        self.staged_ns = staged_ns
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return self.pieces[-1].until if self.pieces else 0
 
 
 class Commit:
-    """A batch that is being published: `parts` are where its rows are in the log, in order."""
+    """A batch that is being published: `pieces` are where its `count` rows are, in order."""
 
-    def __init__(self, decision: Decision, position: int, parts: list[list[int]]) -> None:
+    def __init__(self, decision: Decision, position: int, pieces: list[Piece]) -> None:
         self.decision = decision
         self.position = position
-        self._parts = parts
-        self.count = sum(map(len, parts))
+        self.pieces = pieces
+        self._ends = list(accumulate(each.count for each in pieces))
+        self.count = self._ends[-1] if pieces else 0
         self.done = 0
-        """How many rows are published."""
-
-    def where(self, start: int, end: int) -> list[int]:
-        """Return where some of the rows are in the log."""
-        found: list[int] = []
-        for part in self._parts:
-            found += islice(part, max(0, start), max(0, end))
-            start, end = start - len(part), end - len(part)
-        return found
+        """How many of them are published."""
 
     @property
     def key(self) -> tuple[bytes, int]:
@@ -81,6 +95,12 @@ class Commit:
     def sequence(self, row: int) -> int:
         """Return the number by which a row is known to be published."""
         return self.decision.batch << SEQUENCE_BITS | row
+
+    def piece(self, row: int) -> tuple[Piece, int]:
+        """Return where a row is, and the number of the first row there in the whole batch."""
+        number = bisect_right(self._ends, row)
+        piece = self.pieces[number]
+        return piece, self._ends[number] - piece.count
 
 
 class Staging:
@@ -95,30 +115,32 @@ class Staging:
 
         self._rows: dict[Attempt, _Rows] = {}
         self.commits: dict[tuple[bytes, int], Commit] = {}
-        self._decisions: list[tuple[int, Decision]] = []
+        self._found: dict[Attempt, dict[int, Piece]] = {}
+        self._decisions: dict[tuple[bytes, int], tuple[int, Decision]] = {}
 
     # From earlier lives
 
     def found(self, position: int, record: Staged | Decision) -> None:
         """Take in a record from an earlier life."""
         if isinstance(record, Decision):
-            self._decisions.append((position, record))
+            key = record.source, record.batch
+            if key in self._decisions:  # it was written again, further on
+                self._store.free(self._decisions[key][0])
+            self._decisions[key] = position, record
             return
-        attempt = Attempt(record.source, record.batch, record.part, record.attempt)
-        rows = self._rows.setdefault(attempt, _Rows(0))
-        if record.row == len(rows.where):
-            self._add(rows, position, len(record.body))
-        elif record.row < len(rows.where):  # it was written again, further on
-            self._shelf.store.free(rows.where[record.row])
-            rows.where[record.row] = position
-        else:  # one before it is damaged: this attempt does not count any more
-            self._shelf.store.free(position)
+        pieces = self._found.setdefault(_attempt_of(record), {})
+        before = pieces.get(record.first)
+        if before is not None:  # it was written again, further on
+            self._store.free(before.position)
+        pieces[record.first] = _piece_of(record, position)
 
     def recovered(self, publishers: Publishers, now_ns: int) -> None:
         """Go on with batches that were decided; drop what belongs to those that are done."""
-        for rows in self._rows.values():
-            rows.staged_ns = now_ns
-        for position, decision in self._decisions:
+        for attempt, found in self._found.items():
+            for piece in self._in_order(found):
+                self._add(attempt, piece, now_ns)
+        self._found.clear()
+        for position, decision in self._decisions.values():
             if self.is_committed(decision.source, decision.batch):
                 self._store.free(position)
             else:
@@ -129,11 +151,25 @@ class Staging:
             if not is_decided and self.is_committed(attempt.source, attempt.batch):
                 self.drop(attempt)
 
+    def _in_order(self, found: dict[int, Piece]) -> list[Piece]:
+        """Return the pieces of an attempt, up to one that is damaged; what is left is freed.
+
+        They may have been written again, so they lie in any order in the log.
+        """
+        pieces = []
+        until = 0
+        while (piece := found.pop(until, None)) is not None:
+            pieces.append(piece)
+            until = piece.until
+        for left in found.values():
+            self._store.free(left.position)
+        return pieces
+
     def _begin(self, decision: Decision, position: int, last: int) -> Commit:
         source, batch = decision.source, decision.batch
         attempts = [Attempt(source, batch, part, number) for part, number in decision.attempts]
-        parts = [self._rows[each].where for each in attempts if each in self._rows]
-        commit = Commit(decision, position, parts)
+        found = [self._rows[each].pieces for each in attempts if each in self._rows]
+        commit = Commit(decision, position, list(chain.from_iterable(found)))
         if last >> SEQUENCE_BITS == batch:
             commit.done = min(commit.count, (last & (1 << SEQUENCE_BITS) - 1) + 1)
         self.commits[commit.key] = commit
@@ -144,15 +180,15 @@ class Staging:
     def staged(self, attempt: Attempt) -> int:
         """Return how many rows of an attempt are there."""
         rows = self._rows.get(attempt)
-        return len(rows.where) if rows is not None else 0
+        return rows.count if rows is not None else 0
 
-    def has_room(self, attempt: Attempt, first: int, bodies: Sequence[bytes]) -> bool:
-        """Tell whether these rows may be staged now. Raises InvalidNotification: they never may.
+    def has_room(self, attempt: Attempt, size: int) -> bool:
+        """Tell whether a piece so long may be staged now.
 
-        Where room is short, attempts are dropped that later ones have followed.
+        Where room is short, attempts are dropped that later ones have followed. Raises
+        InvalidNotification: it never may.
         """
-        fresh = bodies[max(0, self.staged(attempt) - first) :]
-        size = sum(map(len, fresh)) + _ROW_BYTES * len(fresh)
+        size += _PIECE_BYTES
         if self.bytes + size <= self.bytes_max:
             return True
         self._drop_followed(attempt)
@@ -175,37 +211,41 @@ class Staging:
             if before is not None and before[:2] not in self.commits:
                 self.drop(before)
 
-    def stage(self, attempt: Attempt, first: int, bodies: Sequence[bytes], now_ns: int) -> None:
-        """Keep rows of an attempt, from the row `first` on; those that are there are left out."""
-        rows = self._rows.get(attempt)
-        there = 0 if rows is None else len(rows.where)
+    def stage(self, attempt: Attempt, first: int, count: int, rows: bytes, now_ns: int) -> None:
+        """Keep so many rows of an attempt, from the row `first` on, which is the next."""
+        there = self.staged(attempt)
         if first > there:
             raise InvalidNotification(f"row {first:,} is staged after row {there:,}")
+        assert first == there, "what is there already is left out"
+        record = Staged(*attempt, first, count, rows)
+        self._add(attempt, _piece_of(record, self._shelf.add(record, 1)), now_ns)
+
+    def touch(self, attempt: Attempt, now_ns: int) -> None:
+        """Know that somebody goes on with an attempt, with what is there already."""
+        if attempt in self._rows:
+            self._rows[attempt].staged_ns = now_ns
+
+    def _add(self, attempt: Attempt, piece: Piece, now_ns: int) -> None:
         rows = self._rows.setdefault(attempt, _Rows(now_ns))
         rows.staged_ns = now_ns
-        for row, body in enumerate(bodies, first):
-            if row >= there:
-                self._add(rows, self._shelf.add(Staged(*attempt, row, body), 1), len(body))
-
-    def _add(self, rows: _Rows, position: int, size: int) -> None:
-        rows.where.append(position)
-        rows.bytes += size + _ROW_BYTES
-        self.bytes += size + _ROW_BYTES
+        rows.pieces.append(piece)
+        rows.bytes += piece.bytes
+        self.bytes += piece.bytes
 
     def drop(self, attempt: Attempt) -> None:
         """Forget an attempt."""
         rows = self._rows.pop(attempt, None)
         if rows is not None:
             self.bytes -= rows.bytes
-            for position in rows.where:
-                self._shelf.release(position)
+            for piece in rows.pieces:
+                self._shelf.release(piece.position)
 
     def drop_older(self, than_ns: int) -> Iterator[tuple[Attempt, int]]:
         """Drop attempts that nobody has gone on with since; yield each, with its rows."""
         for each, rows in list(self._rows.items()):
             if rows.staged_ns < than_ns and each[:2] not in self.commits:
                 self.drop(each)
-                yield each, len(rows.where)
+                yield each, rows.count
 
     # Committing
 
@@ -224,7 +264,7 @@ class Staging:
         """
         if (source, batch) in self.commits:
             return self.commits[source, batch]
-        chosen = []
+        chosen: dict[tuple[int, int], None] = {}
         if not self.is_committed(source, batch):
             for part, number, count in attempts:
                 there = self.staged(Attempt(source, batch, part, number))
@@ -234,7 +274,7 @@ class Staging:
                         "here: stage and commit at the same broker, within durability.staged_s, "
                         "and write the batch again"
                     )
-                chosen.append((part, number))
+                chosen[part, number] = None
         for each in list(self._rows):
             is_other = (each.part, each.attempt) not in chosen or each.batch != batch
             if each.source == source and each.batch <= batch and is_other:
@@ -261,7 +301,16 @@ class Staging:
             if commit is not None:
                 commit.position = position
             return
-        attempt = Attempt(record.source, record.batch, record.part, record.attempt)
-        rows = self._rows.get(attempt)
-        if rows is not None and record.row < len(rows.where):
-            rows.where[record.row] = position
+        rows = self._rows.get(_attempt_of(record))
+        pieces = rows.pieces if rows is not None else []
+        place = bisect_left(pieces, record.first, key=attrgetter("first"))
+        if place < len(pieces) and pieces[place].first == record.first:
+            pieces[place].position = position
+
+
+def _attempt_of(record: Staged) -> Attempt:
+    return Attempt(record.source, record.batch, record.part, record.attempt)
+
+
+def _piece_of(record: Staged, position: int) -> Piece:
+    return Piece(position, record.first, record.count, len(record.rows) + _PIECE_BYTES)

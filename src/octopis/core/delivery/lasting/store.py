@@ -3,7 +3,15 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from octopis.core.delivery.lasting.records import Record, decode_record, encode
+from octopis.core.delivery.lasting.records import (
+    Arrival,
+    Copy,
+    Publication,
+    Record,
+    decode_kept,
+    decode_record,
+    encode,
+)
 from octopis.core.model import Notification
 from octopis.errors import StoreDamaged
 
@@ -143,6 +151,16 @@ class Shelf:
     def read(self, positions: Sequence[int]) -> list[Record]:
         """Return records. Raises StoreDamaged where one is damaged."""
         return list(map(decode_record, self.store.read(positions)))
+
+    def read_bodies(self, positions: Sequence[int]) -> list[bytes | None]:
+        """Return the bodies of what is kept for durable subscriptions, None for damaged ones."""
+        try:
+            return [decode_kept(each).body for each in self.store.read(positions)]
+        except StoreDamaged:
+            return [
+                each.body if isinstance(each, Publication | Arrival | Copy) else None
+                for each in self.read_whole(positions)
+            ]
 
     def read_whole(self, positions: Sequence[int]) -> list[Record | None]:
         """Return records, and None for those that are damaged, which are noted."""
