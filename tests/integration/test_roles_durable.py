@@ -315,3 +315,33 @@ def test_a_name_that_is_too_long_with_the_identity_is_refused(tmp_path: Path):
             await tables_hold(live, 1)
 
     with_roles(work, Roles(**{long: READER}), tmp_path)
+
+
+def test_what_was_accepted_under_the_old_role_and_waits_for_the_disk_is_not_delivered_under_the_new(
+    tmp_path: Path,
+):
+    roles = Roles(alice=READER, all=ALL)
+
+    async def work(live: Brokers) -> None:
+        assert live[A].keeping is not None
+        store, tickets = live[A].keeping.store, []
+        async with (
+            as_user(live[A], "all") as writer,
+            as_user(live[A], "alice") as alice,
+            alice.subscribe("price > 0", names=["s"]) as stream,
+        ):
+            goes_on = store._on_synced
+            store._on_synced = tickets.append  # the disk takes its time
+            under_way = asyncio.create_task(writer.publish({"price": 500}))
+            await until(lambda: tickets)
+            narrow = role(subscribe="price < 10", is_durable=True)
+            await roles.changed(live, alice=narrow)
+            session = live[A].clients["alice/app"]
+            await until(lambda: session.numbers)
+            store._on_synced = goes_on
+            goes_on(tickets[-1])
+            await under_way
+            await writer.publish({"price": 5})
+            assert (await anext(stream)).attributes == {"price": 5}
+
+    with_roles(work, roles, tmp_path, 1)
