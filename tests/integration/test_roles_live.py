@@ -27,6 +27,7 @@ from support.live import (
 from support.roles import ALL, Roles, as_user, by_name, role
 
 A, B, C = line(3).brokers
+KNOWN = "known"
 
 
 def with_roles(work, roles: Roles, regions: int = 1, algorithm: Algorithm = Algorithm.TNR) -> None:
@@ -137,7 +138,7 @@ def test_identities_have_their_own_names_and_cannot_meet_those_of_others():
         async with (
             as_user(live[A], "alice") as alice,
             as_user(live[A], "bob") as bob,
-            as_user(live[B], "bob", secret="guessed") as elsewhere,
+            as_user(live[B], "bob", secret=KNOWN) as elsewhere,
             alice.subscribe("x = 1", names=["s"]) as hers,
             bob.subscribe("x = 2", names=["s"]) as his,
             elsewhere.subscribe("x = 3", names=["s2"]),
@@ -211,13 +212,13 @@ def test_refusals_name_things_as_the_client_knows_them():
 def test_a_session_is_not_gone_on_with_by_another_identity_with_its_token_and_secret():
     async def work(live: Brokers) -> None:
         async with raw_peer(live[A]) as first:
-            hello = ClientHello("alice/app", window=9, secret="known")
+            hello = ClientHello("alice/app", window=9, secret=KNOWN)
             await first.send(encode_hello(hello))
             welcome = decode_answer((await first.next_frames())[0])
             assert isinstance(welcome, Welcome)
             kept = live[A].clients["alice/app"]
             async with raw_peer(live[A]) as second:
-                stolen = ClientHello("bob/app", 9, secret="known", session=welcome.session)
+                stolen = ClientHello("bob/app", 9, secret=KNOWN, session=welcome.session)
                 await second.send(encode_hello(stolen))
                 answer = decode_answer((await second.next_frames())[0])
                 assert isinstance(answer, Welcome)
@@ -308,14 +309,14 @@ def test_a_session_whose_client_is_away_ends_too_and_cannot_be_gone_on_with():
 
     async def work(live: Brokers) -> None:
         async with raw_peer(live[A]) as alice:
-            await alice.send(encode_hello(ClientHello("alice/app", window=9, secret="s")))
+            await alice.send(encode_hello(ClientHello("alice/app", window=9, secret=KNOWN)))
             welcome = decode_answer((await alice.next_frames())[0])
             assert isinstance(welcome, Welcome)
         await until(lambda: live[A].clients["alice/app"].is_kept)
         roles.change(live, alice=role("TRUE", "x = 1"))
         assert not live[A].clients
         async with raw_peer(live[A]) as alice:
-            again = ClientHello("alice/app", window=9, secret="s", session=welcome.session)
+            again = ClientHello("alice/app", window=9, secret=KNOWN, session=welcome.session)
             await alice.send(encode_hello(again))
             answer = decode_answer((await alice.next_frames())[0])
             assert isinstance(answer, Welcome)

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from msgspec import structs
 
 from octopis.core.delivery.lasting.durables import MOVE, PREFIX
-from octopis.core.filters import Filter, parse_filter
+from octopis.core.filters import Filter, parse_filter, quick
 from octopis.core.model import Value
 from octopis.core.model.notification import ATTRIBUTES_MAX
 from octopis.core.wire.published import Published, attributes_of, encode_published
@@ -44,6 +44,8 @@ class Permit:
         self._live_prefix = f"{self._prefix}{_digest(self.guard)}:"
         self._sees_all = identity.permissions.subscribe == _EVERYTHING
         self._publishes_all = identity.permissions.publish == _EVERYTHING
+        self._may_see = quick(identity.permissions.subscribe)
+        self._may_publish = quick(identity.permissions.publish)
         self._staged_under = staging_mark(identity.permissions)
 
     @property
@@ -104,7 +106,7 @@ class Permit:
         """Tell of notifications as they were published which of them may be seen."""
         if self._sees_all:
             return [True] * len(bodies)
-        may_see = self.permissions.may_see
+        may_see = self._may_see
         return [may_see(attributes_of(body)) for body in bodies]
 
     def published(self, batch: list[Published], bytes_max: int) -> list[Published]:
@@ -119,9 +121,9 @@ class Permit:
                 for number, each in enumerate(batch, start=1)
             ]
         if not self._publishes_all:
-            matches = self.permissions.publish.matches
+            may_publish = self._may_publish
             for number, each in enumerate(batch, start=1):
-                if not matches(each.attributes):
+                if not may_publish(each.attributes):
                     raise NotPermitted(self._unpublished(number, len(batch)))
         return batch
 
