@@ -44,23 +44,9 @@ def test_filter_as_a_function_matches_the_same(drawn: Drawn, batch: list[dict[st
 @pytest.mark.parametrize(
     "text",
     [
-        "x < 5",
-        "x <= 5",
-        "x > 5",
-        "x >= 5",
-        "x BETWEEN 5 AND 7",
-        "x > 5 AND x < 7",
-        "x = 5",
-        "x = 'a'",
-        "x IN ('a', 'b')",
-        "x <> 'a'",
-        "x NOT IN ('a', 'b')",
-        "x > 'a'",
-        "x = TRUE",
-        "x < 5 OR x = 'a' OR x IS NULL",
-        "TRUE",
-        "FALSE",
-        "x <> 5 AND y <> 'a' AND z < 1",
+        *("x < 5", "x <= 5", "x > 5", "x >= 5", "x BETWEEN 5 AND 7", "x > 5 AND x < 7", "x = 5"),
+        *("x = 'a'", "x IN ('a', 'b')", "x <> 'a'", "x NOT IN ('a', 'b')", "x > 'a'", "x = TRUE"),
+        *("x < 5 OR x = 'a' OR x IS NULL", "x <> 5 AND y <> 'a' AND z < 1", "TRUE", "FALSE"),
     ],
 )
 def test_filter_as_a_function_knows_kinds_apart(text: str):

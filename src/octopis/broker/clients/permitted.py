@@ -13,8 +13,6 @@ before, and is still on its way, is taken for what the new role allows.
 from collections.abc import Mapping
 from hashlib import blake2b
 
-from msgspec import structs
-
 from octopis.core.delivery.lasting.durables import MOVE, PREFIX
 from octopis.core.filters import Filter, parse_filter, quick
 from octopis.core.model import Value
@@ -185,4 +183,4 @@ def _with_forced(
             f"notification {number} has {len(encoded):,} bytes with what your role adds, more "
             f"than {bytes_max:,}"
         )
-    return structs.replace(notification, attributes=attributes, encoded=encoded)
+    return Published(attributes, notification.payload, *about, encoded, notification.source)
