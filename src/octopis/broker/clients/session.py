@@ -154,7 +154,7 @@ class ClientSession(Requests):
 
     def _hold(self) -> None:
         """Say how much is held for the client, where that is worth saying."""
-        size = self.queue.bytes + self.publications_bytes
+        size = self.queue.bytes + self.publications_bytes + self._answers.bytes
         if size > _SMALL_BYTES or self._is_holding:
             self._is_holding = size > _SMALL_BYTES
             self._broker.memory.hold(self, size if self._is_holding else 0)
@@ -219,6 +219,12 @@ class ClientSession(Requests):
         """Say something past deliveries; `pump` then lets it go."""
         if not self.is_kept:
             self._answers.tell(frame)
+            self._hold()
+            self._look_at_answers()
+
+    def _look_at_answers(self) -> None:
+        if self._answers.is_unread and not self.connection.is_closing:
+            self.fail(ProtocolError("the client does not read its answers"))
 
     def tell_missed_lately(self) -> None:
         """Tell a client that is back what was missed here while it was away."""
@@ -236,8 +242,8 @@ class ClientSession(Requests):
         self._answers.answer(request, error, unsent, unheard)
         if self.is_kept:
             self._answers.clear()  # who sends a publication again is answered again
-        elif self._answers.is_unread and not self.connection.is_closing:
-            self.fail(ProtocolError("the client does not read its answers"))
+        else:
+            self._look_at_answers()
 
     def pump(self) -> None:
         """Let answers and deliveries go to the socket, as far as it and the client allow."""
