@@ -3,9 +3,15 @@
 import asyncio
 
 import pytest
+from msgspec.msgpack import encode
 
 from octopis.core.routing import Algorithm
-from octopis.core.wire.client import SubscribeRequest, encode_request
+from octopis.core.wire.client import (
+    SubscribeRequest,
+    decode_to_client,
+    encode_publish,
+    encode_request,
+)
 from octopis.core.wire.greeting import ClientHello, Welcome, decode_answer, encode_hello
 from octopis.errors import (
     ConnectionFailed,
@@ -67,6 +73,21 @@ def test_what_a_role_does_not_match_is_refused_whole_with_its_number_and_the_fil
             assert live[A].refusals == 3
 
     with_roles(work, Roles(alice=role("topic = 'orders'"), all=ALL))
+
+
+def test_an_attribute_that_stands_twice_is_refused_as_readers_may_take_either():
+    async def work(live: Brokers) -> None:
+        async with raw_peer(live[A]) as alice:
+            await alice.send(encode_hello(ClientHello("alice/app", window=9)))
+            await alice.next_frames()
+            topics = [encode("topic") + encode(each) for each in ("admin", "orders")]
+            rest = b"".join(map(encode, (b"", "alice/app", 1, 1)))
+            await alice.send(encode_publish(1, [b"\x95\x82" + b"".join(topics) + rest]))
+            (answer,) = decode_to_client((await alice.next_frames())[0])  # type: ignore[misc]
+            assert "notification 1 has an attribute twice" in answer.refusal.message
+            assert live[A].intake.published == 0
+
+    with_roles(work, Roles(alice=role("topic = 'orders'")))
 
 
 def test_who_may_not_publish_is_told_so():

@@ -17,7 +17,7 @@ from octopis.core.delivery.lasting.durables import MOVE, PREFIX
 from octopis.core.filters import Filter, parse_filter, quick
 from octopis.core.model import Value
 from octopis.core.model.notification import ATTRIBUTES_MAX
-from octopis.core.wire.published import Published, attributes_of, encode_published
+from octopis.core.wire.published import Published, attributes_of, encode_published, says_twice
 from octopis.errors import InvalidNotification, InvalidSubscription, NotPermitted, OctopisError
 from octopis.security.identity import NOTHING, Identity, Permissions
 
@@ -118,6 +118,9 @@ class Permit:
                 _with_forced(each, forced, bytes_max, number)
                 for number, each in enumerate(batch, start=1)
             ]
+        elif any(map(says_twice, batch)):
+            number = 1 + list(map(says_twice, batch)).index(True)
+            raise InvalidNotification(f"notification {number} has an attribute twice")
         if not self._publishes_all:
             may_publish = self._may_publish
             for number, each in enumerate(batch, start=1):
