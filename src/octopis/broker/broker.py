@@ -31,6 +31,7 @@ from octopis.broker.memory import Memory
 from octopis.broker.pace import Pace
 from octopis.broker.recorder import Recorder
 from octopis.broker.settings import OverlayConfiguration
+from octopis.broker.start_up import StartUp
 from octopis.broker.status import status_of
 from octopis.client.address import Address
 from octopis.core.delivery.channels import Channels
@@ -40,7 +41,8 @@ from octopis.core.matching import BitsetIndex
 from octopis.core.model import BrokerId
 from octopis.core.routing import Broker
 from octopis.core.routing.spreading import LIFE_BITS
-from octopis.errors import OperationFailed, ProtocolError
+from octopis.errors import NotPermitted, OperationFailed, ProtocolError
+from octopis.security.identity import Identity
 
 _TICK_S = 0.5
 _COMPARE_S = 1.0
@@ -68,49 +70,6 @@ def _builder() -> ThreadPoolExecutor:
     """
     sys.setswitchinterval(_SWITCH_S)
     return ThreadPoolExecutor(1, thread_name_prefix="index")
-
-
-class StartUp:
-    """The time until a fresh broker knows what its neighbours know; only then it takes requests.
-
-    Where a neighbour is not to be heard within `limit_s`, the broker goes on without it.
-    """
-
-    def __init__(self, core: Broker, limit_s: float, then: Callable[[], None]) -> None:
-        self.is_over = False
-        self.ready = asyncio.Event()
-        self._core = core
-        self._limit_s = limit_s
-        self._then = then
-        self._timer: asyncio.TimerHandle | None = None
-
-    def begin(self) -> None:
-        """Begin to wait for the neighbours, if there are any."""
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._limit_s, self._give_up)
-        self.look()
-
-    def look(self) -> None:
-        """End the start-up where all neighbours have been heard."""
-        if not self.is_over and not self._core.unheard:
-            _log.info("%s is ready: it has heard of all neighbours", self._core.id)
-            self._end()
-
-    def cancel(self) -> None:
-        """Wait no longer: the broker stops."""
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _give_up(self) -> None:
-        if not self.is_over:
-            missing = ", ".join(map(str, self._core.unheard))
-            _log.warning("%s goes on without having heard of %s", self._core.id, missing)
-            self._end()
-
-    def _end(self) -> None:
-        self.is_over = True
-        self.ready.set()
-        self._then()
 
 
 class LiveBroker:
@@ -181,6 +140,9 @@ class LiveBroker:
         self.ready = self.start_up.ready
         """Set once the broker takes requests."""
 
+        self.refusals = 0
+        """How often the role of a client did not allow what it asked for."""
+
         self._missed: deque[tuple[float, BrokerId, int | None]] = deque(maxlen=_MISSED_MAX)
         self._loop = asyncio.get_running_loop()
         self._reception = Reception(self)
@@ -192,10 +154,12 @@ class LiveBroker:
         assert self.posting is not None, "what is kept goes on channels"
         keeping.begin(self.core, self.effects, self.posting.stir, self._wake)
         self.inquiries.when_kept = keeping.when_synced
-        window, durability = self.overlay.limits.publish_window, self.overlay.durability
+        limits, durability = self.overlay.limits, self.overlay.durability
         free = partial(self.intake.free, is_held=self.backpressure.is_held_for_batches)
-        self.committing = Committing(keeping, self.effects, window, free, durability.staged_s)
-        return Desk(keeping, self.core, self.effects, self.committing, durability.expire_s)
+        about = keeping, self.effects, limits.publish_window, free
+        self.committing = Committing(*about, self.intake.rates, durability.staged_s)
+        parts = keeping, self.core, self.effects, self.committing
+        return Desk(*parts, durability.expire_s, limits.subscriptions_per_client)
 
     @property
     def store_name(self) -> str:
@@ -263,6 +227,19 @@ class LiveBroker:
         if self.posting is not None and self.keeping is None:  # what is on disk need not wait
             links += self.posting.channels.sender.kept
         return links + sum(len(session.queue) for session in self.clients.values())
+
+    # Who may do what
+
+    def roles_changed(self, current: Callable[[Identity], Identity | None]) -> int:
+        """Send away whose role allows something else now; see Intake."""
+        return self.intake.roles_changed(current)
+
+    def refused(self, session: ClientSession, refusal: NotPermitted) -> None:
+        """Note what a client's role did not allow."""
+        self.refusals += 1
+        self.warnings.say(
+            self._loop.time(), "refusals", "%s: %s: %s", self.id, session.name, refusal
+        )
 
     # Stop
 

@@ -113,7 +113,7 @@ class Limits(Struct, frozen=True):
         _Size, Meta(description="bytes of publications that a client may have without an answer")
     ] = 2**20
     subscriptions_per_client: Annotated[
-        _Size, Meta(description="subscriptions that a client may have")
+        _Size, Meta(description="subscriptions that a client may have; durable ones, an owner")
     ] = 10_000
     terms_per_client: Annotated[
         _Size, Meta(description="terms that the filters of a client may have in all")
@@ -124,6 +124,9 @@ class Limits(Struct, frozen=True):
     clients_per_host: Annotated[
         _Size, Meta(description="clients that may be connected from one address")
     ] = 4_000
+    publish_bytes_per_s: Annotated[
+        _Size, Meta(description="bytes that a client may publish in a second; more has to wait")
+    ] = 256 * 2**20
     client_bytes: Annotated[
         _Size, Meta(description="bytes that a broker holds for all its clients together")
     ] = 2**30

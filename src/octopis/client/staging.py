@@ -12,7 +12,7 @@ from typing import Any
 from octopis.client.durable import DurableClient
 from octopis.client.publishing import CHUNK_BYTES, Publication
 from octopis.core.wire.durable import CommitStaged, DropStaged, StageRows
-from octopis.core.wire.published import PUBLISH_MAX
+from octopis.core.wire.published import PUBLISH_MAX, array_of
 from octopis.errors import ConnectionLost
 
 
@@ -42,11 +42,11 @@ class StagingClient(DurableClient):
             chunk.append(self._encoded(publication))
             size += len(chunk[-1])
             if size >= CHUNK_BYTES or len(chunk) >= PUBLISH_MAX:
-                await self._ask_again(StageRows, *about, staged, _array(chunk))
+                await self._ask_again(StageRows, *about, staged, array_of(chunk))
                 staged += len(chunk)
                 chunk, size = [], 0
         if chunk:
-            await self._ask_again(StageRows, *about, staged, _array(chunk))
+            await self._ask_again(StageRows, *about, staged, array_of(chunk))
         return staged + len(chunk)
 
     async def commit_staged(
@@ -73,7 +73,3 @@ class StagingClient(DurableClient):
             except ConnectionLost:
                 continue  # `ask_durable` waits for the next connection, or says that there is none
             return
-
-
-def _array(rows: list[bytes]) -> bytes:
-    return b"\xdd" + len(rows).to_bytes(4, "big") + b"".join(rows)

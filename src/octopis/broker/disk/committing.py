@@ -7,20 +7,25 @@ from collections.abc import Callable
 from functools import partial
 from hashlib import blake2b
 
+from octopis.broker.clients.rates import Rates
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.disk.keeping import Keeping
+from octopis.broker.disk.slowed import Slowed
 from octopis.broker.effects import Effects
 from octopis.core.delivery.lasting.records import Staged
 from octopis.core.delivery.lasting.staging import Attempt, Commit
 from octopis.core.wire.durable import CommitStaged, DropStaged, StageRows, StagingRequest
+from octopis.core.wire.frames import FRAME_MAX
 from octopis.core.wire.published import (
     Published,
+    array_of,
     check_published,
     check_size,
+    decode_checked,
     decode_numbered,
     without_first,
 )
-from octopis.errors import StoreFull
+from octopis.errors import InvalidNotification, OctopisError, StoreFull
 
 _ROWS = 1_024
 """So many are published in one turn of the event loop."""
@@ -34,12 +39,13 @@ class Committing:
     `free` says how many notifications, from the first on, go where something goes for now.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what batches go through
         self,
         keeping: Keeping,
         effects: Effects,
         window: int,
         free: Callable[[list[Published]], int],
+        rates: Rates,
         staged_s: float,
     ) -> None:
         self._keeping = keeping
@@ -47,6 +53,7 @@ class Committing:
         self._effects = effects
         self._window = window
         self._free = free
+        self._slowed = Slowed(rates, window, self._take_late)
         self._staged_ns = int(staged_s * 1e9)
         self._loop = asyncio.get_running_loop()
         self._asked: dict[tuple[bytes, int], list[tuple[ClientSession, int]]] = {}
@@ -56,7 +63,19 @@ class Committing:
         self._is_scheduled = False
 
     def take(self, session: ClientSession, request: StagingRequest) -> None:
-        """Do what a client asks for. Raises what is wrong with it."""
+        """Do what a client asks for, perhaps later. Raises what is wrong with it."""
+        if not self._slowed.holds(session, request):
+            self._do(session, request)
+
+    def _take_late(self, session: ClientSession, request: StagingRequest) -> None:
+        try:
+            self._do(session, request)
+        except OctopisError as refusal:
+            session.answer(request.request, refusal)
+        self._effects.add(session)
+        self._effects.flush()
+
+    def _do(self, session: ClientSession, request: StagingRequest) -> None:
         source = _source(session, request.query)
         if isinstance(request, StageRows):
             self._stage(session, request, source)
@@ -70,9 +89,9 @@ class Committing:
         if refusal is not None:
             raise refusal
         check_size(request.rows, self._window)
-        count = check_published(request.rows, session.client)
+        count, rows = _checked(session, request.rows)
         attempt = Attempt(source, request.batch, request.part, request.attempt)
-        self._keep(attempt, request.first, count, request.rows)
+        self._keep(attempt, request.first, count, rows)
         self._answer([(session, request.request)])
 
     def _keep(self, attempt: Attempt, first: int, count: int, rows: bytes) -> None:
@@ -90,7 +109,13 @@ class Committing:
         self._staging.stage(attempt, first + there, count - there, rows, now_ns)
 
     def _commit(self, session: ClientSession, request: CommitStaged, source: bytes) -> None:
-        commit = self._staging.decide(source, request.batch, request.attempts)
+        try:
+            commit = self._staging.decide(source, request.batch, request.attempts)
+        except InvalidNotification as refusal:
+            if session.permit is None:
+                raise
+            reason = f"{refusal} (rows that were staged under another role do not count)"
+            raise InvalidNotification(reason) from refusal
         if commit is None:
             self._answer([(session, request.request)])
             return
@@ -165,6 +190,20 @@ class Committing:
             self._decoded[commit.key] = first, rows
         at = commit.done - first
         return rows[at : at + _ROWS]
+
+
+def _checked(session: ClientSession, rows: bytes) -> tuple[int, bytes]:
+    """Return how many rows a client stages, and how they are kept: as they came, if that may be.
+
+    Only where its role says something of rows is each of them looked at. Raises what is wrong.
+    """
+    if session.permit is None:
+        return check_published(rows, session.client), rows
+    came = decode_checked(rows, session.client)
+    kept = session.permit.published(came, FRAME_MAX // 2)
+    if kept is not came:  # something is forced into them
+        rows = array_of([each.encoded for each in kept])
+    return len(kept), rows
 
 
 def _source(session: ClientSession, query: str) -> bytes:

@@ -9,6 +9,7 @@ from octopis.core.filters.dialects import DIALECTS, checked_dialect, parse_filte
 from octopis.core.filters.explain import FilterExplanation, explain
 from octopis.core.filters.filter import Filter
 from octopis.core.filters.python import attr
+from octopis.core.filters.quick import quick
 
 __all__ = [
     "DIALECTS",
@@ -20,5 +21,6 @@ __all__ = [
     "explain",
     "parse_filter",
     "print_filter",
+    "quick",
     "warnings_for",
 ]

@@ -4,6 +4,7 @@ A notification is an array of attributes, payload, publisher, sequence and inten
 reads the attributes to route it and sends the same bytes on.
 """
 
+from collections.abc import Sequence
 from itertools import repeat
 from typing import Annotated
 
@@ -56,6 +57,12 @@ class PublishedBody(Struct, frozen=True, gc=False, array_like=True, forbid_unkno
     intended_ns: int
 
 
+class _Head(Struct, gc=False, array_like=True):
+    """The array without what follows its attributes."""
+
+    attributes: dict[str, Value]
+
+
 class _AnyBody(Struct, array_like=True, forbid_unknown_fields=True):
     attributes: object
     payload: object
@@ -67,6 +74,7 @@ class _AnyBody(Struct, array_like=True, forbid_unknown_fields=True):
 _one = BodyDecoder[PublishedBody](PublishedBody, "a notification")
 _many = BodyDecoder[list[PublishedBody]](list[PublishedBody], "a batch of notifications")
 _decode_raw = Decoder(list[Raw]).decode
+_head = BodyDecoder[_Head](_Head, "a notification")
 _any = BodyDecoder[list[_AnyBody]](list[_AnyBody], "a batch of notifications")
 
 
@@ -86,6 +94,26 @@ def make_published(body: PublishedBody, encoded: bytes, source: bytes = b"") -> 
 def decode_one(encoded: bytes) -> Published:
     """Return a notification that was published, or raise ProtocolError."""
     return make_published(_one.decode(encoded), encoded)
+
+
+def attributes_of(encoded: bytes) -> dict[str, Value]:
+    """Return the attributes of a notification that was published, or raise ProtocolError."""
+    return _head.decode(encoded).attributes
+
+
+def says_twice(notification: Published) -> bool:
+    """Tell whether an attribute stands twice in what was published.
+
+    Brokers know the last of both; whoever else reads the same bytes might take the first.
+    """
+    encoded = notification.encoded
+    at = _AFTER_ARRAY.get(encoded[0], 1)
+    head = encoded[at]
+    if head & 0xF0 == 0x80:  # msgpack's "fixmap"
+        announced = head & 0x0F
+    else:  # "map 16" and "map 32"
+        announced = int.from_bytes(encoded[at + 1 : at + (3 if head == _MAP_16 else 5)], "big")
+    return announced != len(notification.attributes)
 
 
 def decode_published(body: bytes | memoryview, source: bytes = b"") -> list[Published]:
@@ -112,14 +140,20 @@ def decode_numbered(body: bytes, source: bytes, first: int) -> list[Published]:
 
 def without_first(body: bytes, count: int) -> bytes:
     """Return an array without so many notifications at its beginning."""
-    left = _decode_raw(body)[count:]
-    return b"".join([bytes([_ARRAY_32]), len(left).to_bytes(4, "big"), *left])
+    return array_of(_decode_raw(body)[count:])
+
+
+def array_of(encoded: Sequence[bytes | Raw]) -> bytes:
+    """Return the array of some notifications that are encoded."""
+    return b"".join([bytes([_ARRAY_32]), len(encoded).to_bytes(4, "big"), *encoded])
 
 
 PUBLISH_MAX = 4_096
 """How many notifications one request may publish: they are read in one go."""
 
 _ARRAY_16, _ARRAY_32 = 0xDC, 0xDD
+_MAP_16 = 0xDE
+_AFTER_ARRAY = {_ARRAY_16: 3, _ARRAY_32: 5}
 
 
 def count_notifications(body: bytes | memoryview) -> int:
