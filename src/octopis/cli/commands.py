@@ -72,6 +72,10 @@ COMMANDS = {
         "octopis.cli.live.overlay:broker_app", "One broker of an overlay, in the foreground."
     ),
     "store": CommandPlace("octopis.cli.store:app", "What brokers keep on disk: check."),
+    "security": CommandPlace(
+        "octopis.cli.security.app:app",
+        "Who may do what: init, renew, client, show.",
+    ),
     "workload": CommandPlace(
         "octopis.cli.workload:app",
         "From data to scenarios, on Spark: ingest, estimate, build, truth.",
@@ -93,6 +97,9 @@ _LIBRARIES = {
     "pyarrow": ("Arrow", "pipeline"),
     "pandas": ("pandas", "pipeline"),
     "matplotlib": ("Matplotlib", "report"),
+    "cryptography": ("cryptography", "security"),
+    "jwt": ("PyJWT", "security"),
+    "scramp": ("scramp", "security"),
 }
 """What `pip install octopis` leaves out: what people call it, and the extra that brings it."""
 
