@@ -41,7 +41,8 @@ from octopis.core.matching import BitsetIndex
 from octopis.core.model import BrokerId
 from octopis.core.routing import Broker
 from octopis.core.routing.spreading import LIFE_BITS
-from octopis.errors import ProtocolError
+from octopis.errors import NotPermitted, ProtocolError
+from octopis.security.identity import Identity
 
 _TICK_S = 0.5
 _COMPARE_S = 1.0
@@ -182,6 +183,9 @@ class LiveBroker:
         self.ready = self.start_up.ready
         """Set once the broker takes requests."""
 
+        self.refusals = 0
+        """How often the role of a client did not allow what it asked for."""
+
         self._missed: deque[tuple[float, BrokerId, int | None]] = deque(maxlen=_MISSED_MAX)
         self._loop = asyncio.get_running_loop()
         self.guard = guard_of(self)
@@ -197,7 +201,8 @@ class LiveBroker:
         keeping.begin(self.core, self.effects, self.posting.stir, self._wake)
         self.inquiries.when_kept = keeping.when_synced
         window, expire_s = self.overlay.limits.publish_window, self.overlay.durability.expire_s
-        self.committing = Committing(keeping, self.effects, window, self.intake.free)
+        about = keeping, self.effects, window, self.intake.free, self.intake.rates
+        self.committing = Committing(*about)
         return Desk(keeping, self.core, self.effects, self.committing, expire_s)
 
     @property
@@ -254,6 +259,19 @@ class LiveBroker:
         if self.posting is not None and self.keeping is None:  # what is on disk need not wait
             links += self.posting.channels.sender.kept
         return links + sum(len(session.queue) for session in self.clients.values())
+
+    # Who may do what
+
+    def roles_changed(self, current: Callable[[Identity], Identity | None]) -> int:
+        """Send away whose role allows something else now; see Intake."""
+        return self.intake.roles_changed(current)
+
+    def refused(self, session: ClientSession, refusal: NotPermitted) -> None:
+        """Note what a client's role did not allow."""
+        self.refusals += 1
+        self.warnings.say(
+            self._loop.time(), "refusals", "%s: %s: %s", self.id, session.name, refusal
+        )
 
     # Stop
 

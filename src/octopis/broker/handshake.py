@@ -88,11 +88,11 @@ class Reception:
         if refusal is not None:
             connection.fail(refusal)
             return
-        older = self._broker.clients.get(hello.client)  # the same client, as it is not refused
-        resumed = older is not None and older.may_resume(hello)
+        older = self._broker.clients.get(session.client)  # the same client, as it is not refused
+        resumed = older is not None and older.may_resume(hello, session.identity)
         if older is not None and resumed:
             intake.move(older, session.host)
-            older.resume(hello, connection)
+            older.resume(hello, connection, session.identity)
             session = older
         self._welcome_client(connection, session, resumed=resumed)
         self.connections.discard(connection)

@@ -130,6 +130,9 @@ class Limits(Struct, frozen=True):
     half_open: Annotated[
         _Size, Meta(description="connections that are not let in yet, in all; under TLS")
     ] = 512
+    publish_bytes_per_s: Annotated[
+        _Size, Meta(description="bytes that a client may publish in a second; more has to wait")
+    ] = 256 * 2**20
     client_bytes: Annotated[
         _Size, Meta(description="bytes that a broker holds for all its clients together")
     ] = 2**30
