@@ -6,6 +6,7 @@
     clients/NAME.pem NAME.key  a user's certificate and key, and NAME.toml, which leads to them
     tokens/NAME.pem            Ed25519 public keys that tokens may be signed with
     token.key                  signs tokens; no broker reads it
+    login.key                  what salts for unknown users are made from, the same for all brokers
     access.toml                roles, users, and what is revoked
     audit/b,2.jsonl            what each broker has let in and refused
 
@@ -36,6 +37,7 @@ class SecurityFolder:
         self.clients = path / "clients"
         self.tokens = path / "tokens"
         self.token_key = path / "token.key"
+        self.login_key = path / "login.key"
 
     @property
     def clients_ca(self) -> Path:

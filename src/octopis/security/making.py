@@ -3,6 +3,7 @@
 For trying out, and for overlays that have no PKI of their own. Imports cryptography.
 """
 
+import secrets
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -91,6 +92,7 @@ def _fill(
         issued.write(folder.certificate(broker), folder.key(broker))
     private, public = make_token_keys()
     write_private(folder.token_key, private)
+    write_private(folder.login_key, secrets.token_bytes(32))
     (folder.tokens / "octopis.pem").write_bytes(public)
     write_private(folder.access, ACCESS.encode())
     add_client(folder, authority, FIRST_USER, CLIENT_DAYS, now)
