@@ -90,7 +90,7 @@ class Connection(asyncio.Protocol):
     certificate is not the one that must be there: then nothing is said to it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - named options of one connection
         self,
         peer: Peer,
         limits: Limits,
@@ -175,11 +175,8 @@ class Connection(asyncio.Protocol):
         if self.is_closing:
             return
         try:
-            if not self._greeted and data[:2] == _TLS and not self.is_encrypted:
-                raise ProtocolError(
-                    "it speaks TLS, and this overlay has no security: whoever connects here gives "
-                    "no credentials"
-                )
+            if not self._greeted and data[:2] == _TLS:
+                self._refuse_tls()
             frames = self._frames.receive_data(data)
             self._hold(self._frames.pending)
             if frames:
@@ -188,6 +185,14 @@ class Connection(asyncio.Protocol):
                 self.peer.frames_arrived(self, frames)
         except ProtocolError as failure:
             self.fail(failure)
+
+    def _refuse_tls(self) -> None:
+        """Raise ProtocolError where TLS is spoken, and there is none here."""
+        if not self.is_encrypted:
+            raise ProtocolError(
+                "it speaks TLS, and this overlay has no security: whoever connects here gives no "
+                "credentials"
+            )
 
     def _hold(self, size: int) -> None:
         """Say how much of an unfinished frame is held, where that is worth saying."""

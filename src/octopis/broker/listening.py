@@ -2,7 +2,7 @@
 
 import asyncio
 from socket import AF_INET, AF_INET6, create_server, socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from octopis.broker.handshake import Reception
 from octopis.client.address import Address
@@ -23,7 +23,7 @@ class Listening:
         self._broker = broker
         self._reception = reception
         self._server: asyncio.Server | None = None
-        self.listeners: list["Listener"] = []
+        self.listeners: list[Listener] = []
         """Those behind TLS: for clients, and for neighbours."""
 
     async def open(
@@ -106,6 +106,6 @@ def guard_of(broker: "LiveBroker") -> "Guard | None":
     return Guard(broker)
 
 
-def _place(sock: "socket | asyncio.trsock.TransportSocket") -> Address:
+def _place(sock: Any) -> Address:
     host, port = sock.getsockname()[:2]
     return Address(host, port)

@@ -68,14 +68,17 @@ def share_brokers(scot: SCOT, processes: int) -> list[list[BrokerId]]:
     return [share for share in shares if share]
 
 
-def check_descriptors(scot: SCOT, shares: list[list[BrokerId]], tables: int) -> None:
+def check_descriptors(
+    scot: SCOT, shares: list[list[BrokerId]], tables: int, listeners: int = 1
+) -> None:
     """Raise OperationFailed where a process would need more files than the system lets it open.
 
-    `tables` is how many files of a trace each broker writes. Otherwise let this process open as
+    `tables` is how many files of a trace each broker writes, `listeners` at how many sockets it
+    listens. Otherwise let this process open as
     many as it may: it opens the sockets of all brokers.
     """
-    ends = [sum(2 + len(scot.neighbours(b)) + tables for b in share) for share in shares]
-    needed = max(2 * len(scot.brokers), *ends) + _OTHER_FILES
+    ends = [sum(listeners + len(scot.neighbours(b)) + tables for b in share) for share in shares]
+    needed = max(listeners * len(scot.brokers), *ends) + _OTHER_FILES
     soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most != resource.RLIM_INFINITY and needed > most:
         raise OperationFailed(
@@ -144,7 +147,7 @@ class Supervisor:
         limits, scot = overlay.configuration.limits, overlay.configuration.scot
         shares = share_brokers(scot, self._order.processes)
         tables = 0 if self._order.trace is None else len(self._order.level.tables)
-        check_descriptors(scot, shares, tables)
+        check_descriptors(scot, shares, tables, 1 + overlay.configuration.is_secure)
         if overlay.configuration.is_secure:  # found here, and not by each process
             SecurityFolder(Path(overlay.configuration.security.folder)).check(scot.brokers)
         places = planned(overlay.configuration, self._order.first_port)

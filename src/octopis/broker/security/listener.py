@@ -143,11 +143,18 @@ class Listener:
             let_go()
             if not made or not made[0].is_made:
                 accepted.close()
+            elif not made[0].begun.done():
+                made[0].abort("the broker stops")
 
     async def _first_byte(self, accepted: socket) -> bytes:
         """Return the first byte that comes, which stays there to be read."""
         readable: asyncio.Future[None] = self._loop.create_future()
-        self._loop.add_reader(accepted, lambda: readable.done() or readable.set_result(None))
+
+        def is_there() -> None:
+            if not readable.done():
+                readable.set_result(None)
+
+        self._loop.add_reader(accepted, is_there)
         try:
             await readable
         finally:
