@@ -53,6 +53,7 @@ def odd(
     hosts: Sequence[str] = (),
     *,
     called: str = "odd",
+    says_by_whom: bool = True,
     start: datetime | None = None,
     end: datetime | None = None,
     uses: Sequence[x509.ObjectIdentifier] = (
@@ -68,7 +69,7 @@ def odd(
     ]
     own = authority.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier)
     signer = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own.value)
-    certificate = (
+    builder = (
         x509.CertificateBuilder()
         .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, called)]))
         .issuer_name(authority.certificate.subject)
@@ -77,11 +78,11 @@ def odd(
         .not_valid_before(start or now_utc() - timedelta(days=2))
         .not_valid_after(end or now_utc() + timedelta(days=2))
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(signer, critical=False)
         .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
-        .sign(authority.key, hashes.SHA256())
     )
-    return Issued(certificate, key)
+    if says_by_whom:
+        builder = builder.add_extension(signer, critical=False)
+    return Issued(builder.sign(authority.key, hashes.SHA256()), key)
 
 
 def an_authority(name: str = "test") -> Issued:

@@ -74,7 +74,7 @@ COMMANDS = {
     "store": CommandPlace("octopis.cli.store:app", "What brokers keep on disk: check."),
     "security": CommandPlace(
         "octopis.cli.security.app:app",
-        "Who may do what: init, renew, client, show.",
+        "Who may do what: init, renew, client, password, token, show, check, audit.",
     ),
     "workload": CommandPlace(
         "octopis.cli.workload:app",

@@ -25,7 +25,7 @@ Start with [bold]octopis demo[/bold], then look around:
   [cyan]octopis pub[/cyan], [cyan]sub[/cyan]   publish and subscribe from the shell
   [cyan]octopis store[/cyan]      what brokers keep on disk: check
   [cyan]octopis durable[/cyan]    subscriptions that outlive their readers: list, show, move, drop
-  [cyan]octopis security[/cyan]   who may do what on an overlay: init, renew, client, show
+  [cyan]octopis security[/cyan]   who may do what on an overlay: init, token, check, ...
   [cyan]octopis workload[/cyan]   scenarios from your data, on Spark: ingest, estimate, build, truth
   [cyan]octopis sweep[/cyan]      many simulations at once, on Spark
   [cyan]octopis trace[/cyan]      what runs have left behind: metrics, check, plot

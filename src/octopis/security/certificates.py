@@ -208,16 +208,15 @@ def read_authority(certificate: Path, key: Path) -> Issued:
             f"there is no {key}: only where `octopis security init` made the authority, and its "
             "key still is, certificates can be issued"
         )
-    found = read_certificate(certificate)
     try:
         loaded = serialization.load_pem_private_key(_bytes(key), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as failure:
         raise InvalidConfiguration(f"{key} has no key in PEM without a password") from failure
-    if not isinstance(loaded, ec.EllipticCurvePrivateKey) or loaded.public_key() != (
-        found.public_key()
-    ):
-        raise InvalidConfiguration(f"{key} is not the key of {certificate}")
-    return Issued(found, loaded)
+    if isinstance(loaded, ec.EllipticCurvePrivateKey):
+        for found in read_all(certificate):  # others may be trusted beside it
+            if found.public_key() == loaded.public_key():
+                return Issued(found, loaded)
+    raise InvalidConfiguration(f"{key} is not the key of {certificate}")
 
 
 def is_issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:

@@ -1,7 +1,8 @@
 """How a broker speaks TLS: to its clients, to neighbours that dial it, and to those that it dials.
 
-TLS 1.3 and nothing older, and no session tickets: every connection proves itself anew, so neither a
-certificate that has ended nor one that is revoked comes back in through an old session.
+TLS 1.3 and nothing older, so there is no compression either. No session tickets: every connection
+proves itself anew, so neither a certificate that has ended nor one that is revoked comes back in
+through an old session.
 
 A chain that leads to ca.pem says only that somebody is one of ours. Who it is, the caller must ask
 after the handshake (`names.broker_named`, `names.client_named`): no context does so. A dialler has
@@ -127,10 +128,9 @@ def _context(protocol: int, folder: SecurityFolder, broker: BrokerId) -> ssl.SSL
     # Made by hand: the ready-made ones trust the system's authorities, and may log session keys.
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_COMPRESSION
     if protocol == ssl.PROTOCOL_TLS_SERVER:
         context.num_tickets = 0
-    context.verify_flags |= ssl.VERIFY_X509_STRICT
+    context.verify_flags |= ssl.VERIFY_X509_STRICT  # as newer Pythons do by themselves
     context.set_alpn_protocols([ALPN])
     _prove(context, folder.certificate(broker), folder.key(broker))
     return context

@@ -265,8 +265,9 @@ def read_public_key(path: Path) -> Ed25519PublicKey:
 
 def read_private_key(path: Path) -> Ed25519PrivateKey:
     """Return the Ed25519 private key in a file, or raise InvalidConfiguration."""
+    text = _read(path)
     try:
-        key = load_pem_private_key(_read(path), password=None)
+        key = load_pem_private_key(text, password=None)
     except (TypeError, ValueError, UnsupportedAlgorithm):
         # Without the cause: it may quote the key.
         raise InvalidConfiguration(

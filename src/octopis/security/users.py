@@ -29,10 +29,11 @@ class AccessText:
 
     @property
     def revoked_certificates(self) -> frozenset[int]:
-        """The serial numbers of certificates that are revoked."""
+        """The serial numbers of certificates that are revoked, however they are written."""
+        numbers = self._revoked.get("certificates", ())
         try:
-            return frozenset(int(each, 16) for each in self._revoked.get("certificates", ()))
-        except (TypeError, ValueError) as failure:
+            return frozenset(int(each.replace(":", ""), 16) for each in numbers)
+        except (AttributeError, TypeError, ValueError) as failure:
             raise InvalidConfiguration(
                 f"{self._where}: revoked.certificates is a list of texts, each a serial number as "
                 "`octopis security show` has it"

@@ -10,6 +10,7 @@ from octopis.cli import output
 from octopis.cli.options import ConfigOption, TopologyOption, configured_overlay
 from octopis.cli.security.options import DaysOption, FolderArgument
 from octopis.core.model import BrokerId
+from octopis.core.toml import encode_text
 from octopis.errors import InvalidConfiguration
 from octopis.files import check_new_folder
 from octopis.overlay.settings import NamedOverlay
@@ -33,10 +34,10 @@ def init(
 ) -> None:
     """Make a security folder: an authority, certificates of all brokers, and a first user.
 
-    There is a certificate and a key for each broker of the overlay, a pair of keys for tokens,
-    roles and users in access.toml, and credentials of the user `operator`, who may do everything.
-    The authority holds for 10 years, the operator's certificate for 90 days. Nothing that is there
-    is ever replaced.
+    There is a certificate and a key for each broker, a pair of keys for
+    tokens, roles and users in access.toml, and credentials of the user
+    `operator`, who may do everything. The authority holds for 10 years, the
+    operator's certificate for 90 days. What is there is never replaced.
     """
     from octopis.security.certificates import host_name, now_utc  # noqa: PLC0415
     from octopis.security.making import FIRST_USER, make_folder  # noqa: PLC0415
@@ -53,7 +54,10 @@ def init(
         f"Security of {overlay.topology.name}, in {folder}",
         [
             ("brokers", len(brokers)),
-            ("settings of the overlay", f'[security] folder = "{folder.absolute()}"'),
+            (
+                "for the overlay's file",
+                f"[security]\nfolder = {encode_text(str(folder.absolute()))}",
+            ),
             ("first credentials", made.credentials(FIRST_USER)),
             ("roles and users", made.access),
             ("keep to yourself", f"{made.ca_key.name} and {made.token_key.name}: no broker reads"),

@@ -1,7 +1,8 @@
 """`octopis security renew`: certificates again, before they end."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,7 +10,11 @@ from octopis.cli import output
 from octopis.cli.security.options import FolderArgument, folder_at
 from octopis.core.model import BrokerId
 from octopis.errors import InvalidConfiguration, OperationFailed
+from octopis.security.folder import SecurityFolder
 from octopis.security.users import read_access_text
+
+if TYPE_CHECKING:
+    from octopis.security.inventory import Held
 
 DAYS_LEFT = 30
 
@@ -37,8 +42,9 @@ def renew(  # noqa: PLR0913, PLR0917 - each is an option of the command
 ) -> None:
     """Issue certificates of brokers and clients again, with new keys, before they end.
 
-    Running brokers take them for new connections by themselves, and clients when they connect. What
-    is revoked is never renewed, and those that are named are renewed whenever they end.
+    Running brokers take them for new connections by themselves, and clients
+    when they connect. Those that are named are renewed whenever they end;
+    what is revoked is not renewed.
     """
     from octopis.security import certificates  # noqa: PLC0415
     from octopis.security.inventory import AUTHORITY, BROKER, held_in  # noqa: PLC0415
@@ -51,14 +57,16 @@ def renew(  # noqa: PLR0913, PLR0917 - each is an option of the command
     named = {("broker", BrokerId.parse(each).short) for each in broker or ()}
     named |= {("client", each) for each in client or ()}
     _check_there(named, [(each.kind, each.name) for each in held])
+    due = [
+        each
+        for each in held
+        if ((each.kind, each.name) in named if named else every or _is_due(each, now, days_left))
+    ]
     renewed, left = [], []
-    for each in held:
-        rest = each.days_left(now)
-        is_due = every or rest is None or rest <= days_left
-        if (each.kind, each.name) not in named if named else not is_due:
-            continue
-        if each.is_revoked or each.problem:
-            left.append(f"{each.kind} {each.name}: {each.problem or 'its certificate is revoked'}")
+    for each in due:
+        reason = _why_not(each, place)
+        if reason:
+            left.append(f"{each.kind} {each.name}: {reason}")
             continue
         usual = certificates.BROKER_DAYS if each.kind == BROKER else certificates.CLIENT_DAYS
         old = certificates.read_certificate(each.path)
@@ -75,6 +83,21 @@ def renew(  # noqa: PLR0913, PLR0917 - each is an option of the command
         output.say("Nothing is renewed.")
     if left:
         raise OperationFailed("not renewed: " + "; ".join(left))
+
+
+def _is_due(held: "Held", now: datetime, days_left: float) -> bool:
+    """Tell whether a certificate ends soon, or nobody knows when; revoked ones may end."""
+    rest = held.days_left(now)
+    return not held.is_revoked and (rest is None or rest <= days_left)
+
+
+def _why_not(held: "Held", place: SecurityFolder) -> str:
+    """Return why a certificate is not issued again, or an empty text."""
+    if held.is_revoked:
+        return "its certificate is revoked"
+    if held.kind == "client" and place.clients_ca != place.ca:
+        return f"certificates of clients come from {place.clients_ca}"
+    return held.problem
 
 
 def _check_there(named: set[tuple[str, str]], held: Sequence[tuple[str, str]]) -> None:
