@@ -227,7 +227,7 @@ def test_crowd_that_never_logs_in_is_bounded_and_neighbours_and_others_go_on(fol
     async def work() -> None:
         async with ready(folder.overlay(SCOT, limits=limits)) as live:
             async with client_as(live[A], folder.by_certificate()) as client:
-                crowd = [socket.create_connection(live[A].address) for _ in range(200)]
+                crowd = [await asyncio.open_connection(*live[A].address) for _ in range(200)]
                 clients, links = live[A].listening.listeners
                 await until(lambda: clients.refused >= 180)
                 assert clients.half_open == 20
@@ -235,8 +235,8 @@ def test_crowd_that_never_logs_in_is_bounded_and_neighbours_and_others_go_on(fol
                 assert live[A].links[B].is_up
                 assert links.half_open == 0
                 await until(lambda: clients.half_open == 0)  # in time, each of them
-                for each in crowd:
-                    each.close()
+                for _, writer in crowd:
+                    writer.close()
             async with client_as(live[A], folder.by_certificate()) as client:
                 await client.publish({"x": 1})
 

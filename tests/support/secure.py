@@ -29,7 +29,7 @@ class Folder:
     def __init__(self, path: Path, scot: SCOT) -> None:
         now = datetime.now(UTC)
         self.path = path
-        brokers = {broker: () for broker in scot.brokers}
+        brokers = dict.fromkeys(scot.brokers, ())
         self.files: SecurityFolder = make_folder(path, "test", brokers, days=DAYS, now=now)
         add_client(self.files, self.authority, "alice", DAYS, now)
         self.say(

@@ -83,6 +83,15 @@ StateOption = Annotated[
     Path | None,
     typer.Option(help="Where running overlays are noted. [OCTOPIS_STATE, or your runtime folder]"),
 ]
+CredentialsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--credentials",
+        metavar="FILE",
+        help="Who you are, at an overlay with security: a file of credentials. "
+        "[OCTOPIS_CREDENTIALS, or those of the overlay that runs here]",
+    ),
+]
 NameArgument = Annotated[
     str | None,
     typer.Argument(metavar="[NAME]", help="Which overlay, as `overlay up` called it; the latest."),

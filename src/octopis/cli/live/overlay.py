@@ -18,6 +18,7 @@ from rich.progress import MofNCompleteColumn
 
 from octopis.broker.tracing import TraceOptions
 from octopis.cli import options, output
+from octopis.cli.live.credentials import credentials_of
 from octopis.cli.live.overlay_output import (
     print_overlays,
     print_played,
@@ -27,6 +28,7 @@ from octopis.cli.live.overlay_output import (
 from octopis.cli.options import (
     AlgorithmOption,
     ConfigOption,
+    CredentialsOption,
     DurableOption,
     NameArgument,
     StateOption,
@@ -118,13 +120,15 @@ def status(  # noqa: PLR0913, PLR0917 - each is an option of the command
     watch: Annotated[bool, typer.Option("--watch", help="Look again and again.")] = False,
     every_s: Annotated[float, typer.Option(min=0.1, help="How often --watch looks.")] = 1.0,
     links: Annotated[bool, typer.Option("--links", help="Show every link.")] = False,
+    credentials: CredentialsOption = None,
     state: StateOption = None,
     as_json: output.JsonFlag = False,
 ) -> None:
     """Ask every broker how it is: clients, queues, overloaded links, cases, deliveries, drops."""
     while True:
         called, addresses = addresses_of(name, config, state)
-        statuses = uvloop.run(ask_all(addresses))
+        given = credentials_of(addresses.values(), credentials, state)
+        statuses = uvloop.run(ask_all(addresses, credentials=given))
         if as_json:
             found = {"overlay": called, "total": totals(statuses), "brokers": statuses}
             if watch:
@@ -205,6 +209,7 @@ def play(  # noqa: PLR0913, PLR0917 - each is an option of the command
     ] = None,
     config: ConfigOption = None,
     speed: Annotated[float, typer.Option(min=1e-3, help="So many times as fast.")] = 1.0,
+    credentials: CredentialsOption = None,
     state: StateOption = None,
     as_json: output.JsonFlag = False,
 ) -> None:
@@ -215,8 +220,10 @@ def play(  # noqa: PLR0913, PLR0917 - each is an option of the command
 
     loaded = read_scenario(scenario)
     called, addresses = addresses_of(name, config, state)
+    given = credentials_of(addresses.values(), credentials, state)
     with output.progress_bar(MofNCompleteColumn()) as progress:
-        played = uvloop.run(Play(loaded, addresses, speed=speed, progress=progress).run())
+        play = Play(loaded, addresses, speed=speed, progress=progress, credentials=given)
+        played = uvloop.run(play.run())
     print_played(f"{loaded.document.scenario.name} through {called}", played, as_json=as_json)
 
 
