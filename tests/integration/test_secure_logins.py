@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from octopis.broker.settings import Durability
 from octopis.client.client import connect
 from octopis.client.credentials import Credentials
 from octopis.client.sync_client import connect_sync
+from octopis.core.routing import Algorithm
 from octopis.errors import ConnectionFailed, LoginFailed
+from octopis.pipeline.streaming.connection import Home
+from octopis.pipeline.streaming.staging import staging_at
 from octopis.security.tokens import LEEWAY_S
 from support.live import client_of, line, overlay, ready, run_live, until
 from support.secure import PASSWORD, Folder, client_as
@@ -60,6 +64,54 @@ def test_blocking_client_logs_in_with_a_credentials_file(folder: Folder):
                     return client.id
 
             assert await asyncio.to_thread(block) == "alice/b"
+
+    run_live(work())
+
+
+@pytest.mark.parametrize("how", ["by_certificate", "by_password", "by_token"])
+def test_blocking_connection_of_spark_logs_in_and_is_known_by_its_user(
+    folder: Folder, tmp_path: Path, how: str
+):
+    credentials: Credentials = getattr(folder, how)()
+    said = {"ca": folder.files.ca}
+    for name in ("certificate", "key", "user"):
+        if (value := getattr(credentials, name)) is not None:
+            said[name] = value
+    for name in ("password", "token"):
+        if (value := getattr(credentials, name)) is not None:
+            (tmp_path / name).write_text(f"{value}\n", encoding="utf-8")
+            said[f"{name}_file"] = tmp_path / name
+    file = tmp_path / "credentials.toml"
+    text = "".join(f'{name} = "{value}"\n' for name, value in said.items())
+    file.write_text(text, encoding="utf-8")
+
+    async def work() -> None:
+        durability = Durability(str(tmp_path / "disk"))
+        options = {"algorithm": Algorithm.TNR, "durability": durability}
+        async with ready(folder.overlay(SCOT, **options)) as live:
+            address = f"octopis://{live[A].address}"
+
+            def read() -> str | None:
+                home = Home(address, "", credentials=str(file))
+                home.ask(lambda connection: connection.open("mine", "x > 0"))
+                found = home.ask(lambda connection: connection.info("mine"))
+                home.close()
+                return None if found is None else found.name
+
+            def stage() -> str:
+                with staging_at(live[A].address, "", (str(file), None)) as found:
+                    found.limits()
+                    name = found.publisher
+                    found.close()
+                return name
+
+            def come_in_without() -> None:
+                Home(address, "").ask(lambda connection: connection.info("mine"))
+
+            assert await asyncio.to_thread(read) == "mine"
+            assert "/spark-" in await asyncio.to_thread(stage)
+            with pytest.raises(LoginFailed, match="speaks TLS alone"):
+                await asyncio.to_thread(come_in_without)
 
     run_live(work())
 

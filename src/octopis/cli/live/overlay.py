@@ -25,12 +25,14 @@ from octopis.cli.live.overlay_output import (
     print_started,
     print_status,
 )
+from octopis.cli.live.secure import prepared
 from octopis.cli.options import (
     AlgorithmOption,
     ConfigOption,
     CredentialsOption,
     DurableOption,
     NameArgument,
+    SecureOption,
     StateOption,
     TopologyOption,
     addresses_of,
@@ -68,6 +70,7 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
     config: ConfigOption = None,
     algorithm: AlgorithmOption = None,
     durable: DurableOption = None,
+    secure: SecureOption = None,
     processes: Annotated[
         int | None, typer.Option(min=1, help="Over how many processes; as many as cores.")
     ] = None,
@@ -88,7 +91,7 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
     as_json: output.JsonFlag = False,
 ) -> None:
     """Start all brokers of an overlay, and say where to connect. Ctrl-C drains and stops it."""
-    overlay = overlay_to_run(topology, config, algorithm, durable)
+    overlay = overlay_to_run(topology, config, algorithm, durable, secure)
     if trace is not None:
         _check_trace(trace)
     order = OverlayOrder(
@@ -98,6 +101,7 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
         first_port=port,
         trace=None if trace is None else str(trace.absolute()),
         level=level,
+        credentials=prepared(overlay, init=secure is not None),
     )
 
     def say(started: OverlayState) -> None:
@@ -237,6 +241,7 @@ def run_broker(  # noqa: PLR0913, PLR0917 - each is an option of the command
     ],
     algorithm: AlgorithmOption = None,
     durable: DurableOption = None,
+    secure: SecureOption = None,
     trace: TraceOption = None,
     level: LevelOption = Level.DELIVERIES,
     verbose: Annotated[
@@ -244,13 +249,14 @@ def run_broker(  # noqa: PLR0913, PLR0917 - each is an option of the command
     ] = False,
 ) -> None:
     """Run one broker until Ctrl-C or SIGTERM; then it drains its queues and stops."""
-    overlay = overlay_to_run(None, config, algorithm, durable).configuration
+    overlay = overlay_to_run(None, config, algorithm, durable, secure).configuration
     chosen = overlay.scot.broker(broker)
     for other in overlay.scot.neighbours(chosen):
-        if not overlay.address(other).port:
+        if not overlay.link_address(other).port:
+            port = "link_port" if overlay.is_secure else "port"
             raise InvalidConfiguration(
                 f"{config} does not say where {other}, a neighbour of {chosen}, listens: give "
-                f'[brokers."{other.short}"] a port'
+                f'[brokers."{other.short}"] a {port}'
             )
     logging.basicConfig(
         stream=sys.stderr, level=logging.DEBUG if verbose else logging.INFO, format=LOG_FORMAT
