@@ -162,7 +162,7 @@ def test_login_that_fails_is_raised_at_once_in_words_and_not_tried_again(
 def test_client_without_credentials_is_told_that_the_broker_speaks_tls_alone(folder: Folder):
     async def work() -> None:
         async with ready(folder.overlay(SCOT)) as live:
-            with pytest.raises(LoginFailed, match="speaks TLS alone.*credentials"):
+            with pytest.raises(LoginFailed, match=r"speaks TLS alone.*credentials"):
                 async with client_of(live[A]):
                     pass
             with pytest.raises(LoginFailed, match="speaks TLS alone"):

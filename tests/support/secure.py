@@ -1,4 +1,4 @@
-"""Live brokers with security, in tests: a folder with certificates, users and tokens, and its use."""
+"""Live brokers with security, in tests: a folder with certificates, users and tokens."""
 
 import time
 from datetime import UTC, datetime

@@ -113,7 +113,7 @@ class Limits(Struct, frozen=True):
         _Size, Meta(description="bytes of publications that a client may have without an answer")
     ] = 2**20
     subscriptions_per_client: Annotated[
-        _Size, Meta(description="subscriptions that a client may have")
+        _Size, Meta(description="subscriptions that a client may have; durable ones, an owner")
     ] = 10_000
     terms_per_client: Annotated[
         _Size, Meta(description="terms that the filters of a client may have in all")
