@@ -266,7 +266,7 @@ class OverlayConfiguration(Struct, frozen=True, kw_only=True):
             raise InvalidConfiguration(
                 f"{broker} would listen at {address}, where other machines can reach it, and "
                 "anybody would be let in: give the overlay security ([security] folder, or "
-                "`octopis overlay up --secure DIR`), or say insecure = true, or use 127.0.0.1"
+                "`octopis overlay up --secure DIR`), use 127.0.0.1, or say insecure = true"
             )
         return address
 
