@@ -27,6 +27,7 @@ from octopis.broker.links.backpressure import Backpressure
 from octopis.broker.links.link import NeighbourLink
 from octopis.broker.links.posting import Posting
 from octopis.broker.links.settling import Inquiries
+from octopis.broker.listening import Listening, guard_of
 from octopis.broker.memory import Memory
 from octopis.broker.pace import Pace
 from octopis.broker.recorder import Recorder
@@ -41,7 +42,7 @@ from octopis.core.matching import BitsetIndex
 from octopis.core.model import BrokerId
 from octopis.core.routing import Broker
 from octopis.core.routing.spreading import LIFE_BITS
-from octopis.errors import NotPermitted, OperationFailed, ProtocolError
+from octopis.errors import NotPermitted, ProtocolError
 from octopis.security.identity import Identity
 
 _TICK_S = 0.5
@@ -88,7 +89,7 @@ class LiveBroker:
         self.id = broker
         self.pace = pace or Pace()
         self.overlay = overlay
-        self.address = Address()
+        self.address = self.link_address = Address()
         self.warnings = LogLimit(_log)
         self.started_at = time.time()
         self.recorder = recorder or Recorder()
@@ -145,8 +146,11 @@ class LiveBroker:
 
         self._missed: deque[tuple[float, BrokerId, int | None]] = deque(maxlen=_MISSED_MAX)
         self._loop = asyncio.get_running_loop()
+        self.guard = guard_of(self)
+        """Who is let in, and until when; None where that is anybody."""
+
         self._reception = Reception(self)
-        self._server: asyncio.Server | None = None
+        self.listening = Listening(self, self._reception)
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping_at: float | None = None
 
@@ -170,23 +174,9 @@ class LiveBroker:
 
     # Start
 
-    async def listen(self, sock: socket | None = None) -> Address:
-        """Listen for neighbours and clients, and return where; at `sock`, where that is open.
-
-        Raises InvalidConfiguration where the address is not allowed, OperationFailed where it
-        is taken.
-        """
-        address = self.overlay.address(self.id)
-        make = self._reception.make_connection
-        try:
-            if sock is not None:
-                self._server = await self._loop.create_server(make, sock=sock)
-            else:
-                self._server = await self._loop.create_server(make, *address, reuse_address=True)
-        except OSError as failure:
-            raise OperationFailed(f"{self.id} cannot listen at {address}: {failure}") from failure
-        place = self._server.sockets[0].getsockname()
-        self.address = Address(place[0], place[1])
+    async def listen(self, sock: socket | None = None, link_sock: socket | None = None) -> Address:
+        """Listen for clients and neighbours, and return where clients connect; see Listening."""
+        self.address, self.link_address = await self.listening.open(sock, link_sock)
         return self.address
 
     def start(self, addresses: dict[BrokerId, Address]) -> None:
@@ -195,6 +185,8 @@ class LiveBroker:
             if dials(self.overlay.scot, self.id, neighbour):
                 self._keep_doing(Dialler(self, link, addresses[neighbour]).run())
         self._keep_doing(self._ticks())
+        if self.guard is not None:
+            self._keep_doing(self.guard.run())
         if self.recorder.wants_windows:
             self._keep_doing(self._windows())
         self.start_up.begin()
@@ -254,8 +246,7 @@ class LiveBroker:
         if self._stopping_at is None:
             self._stopping_at = self._loop.time()
             self.intake.close()
-            if self._server is not None:
-                self._server.close()
+            self.listening.close()
 
     async def stop(self) -> None:
         """Begin to stop, let queues empty for a while, say goodbye and close."""
@@ -272,6 +263,8 @@ class LiveBroker:
         self.inquiries.stop()
         if self.posting is not None:
             self.posting.stop()
+        if self.guard is not None:
+            self.guard.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
