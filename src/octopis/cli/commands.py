@@ -71,6 +71,11 @@ COMMANDS = {
     "broker": CommandPlace(
         "octopis.cli.live.overlay:broker_app", "One broker of an overlay, in the foreground."
     ),
+    "gateway": CommandPlace(
+        "octopis.cli.live.gateway:app",
+        "HTTP, WebSocket, server-sent events and CloudEvents for a live overlay: run.",
+        "gateway",
+    ),
     "store": CommandPlace("octopis.cli.store:app", "What brokers keep on disk: check."),
     "workload": CommandPlace(
         "octopis.cli.workload:app",
@@ -93,6 +98,11 @@ _LIBRARIES = {
     "pyarrow": ("Arrow", "pipeline"),
     "pandas": ("pandas", "pipeline"),
     "matplotlib": ("Matplotlib", "report"),
+    "httptools": ("httptools", "gateway"),
+    "prometheus_client": ("prometheus-client", "gateway"),
+    "starlette": ("Starlette", "gateway"),
+    "uvicorn": ("Uvicorn", "gateway"),
+    "websockets": ("websockets", "gateway"),
 }
 """What `pip install octopis` leaves out: what people call it, and the extra that brings it."""
 

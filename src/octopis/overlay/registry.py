@@ -42,6 +42,9 @@ class OverlayState(msgspec.Struct, frozen=True, kw_only=True):
     stop_s: float
     """How long stopping it takes at most."""
 
+    gateway: str = ""
+    """Where its gateway is, as http://127.0.0.1:7480; empty without one."""
+
     @property
     def url(self) -> str:
         """Where to connect: the first broker."""

@@ -39,6 +39,7 @@ from octopis.cli.options import (
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.overlay.deployment import Addresses, run
 from octopis.overlay.detached import start_detached
+from octopis.overlay.gateway import DEFAULT_PORT as GATEWAY_PORT
 from octopis.overlay.process import LOG_FORMAT
 from octopis.overlay.registry import OverlayState, find, is_running, overlays
 from octopis.overlay.settings import PORT_MAX, format_overlay
@@ -77,6 +78,14 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
             help="The first broker's port, the others follow (7400); 0 for any that are free.",
         ),
     ] = None,
+    gateway: Annotated[
+        bool,
+        typer.Option("--gateway", help="Also a gateway: HTTP, WebSocket and a page in a browser."),
+    ] = False,
+    gateway_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=PORT_MAX, help=f"Its port ({GATEWAY_PORT}); 0 for any."),
+    ] = None,
     trace: TraceOption = None,
     level: LevelOption = Level.DELIVERIES,
     detach: Annotated[
@@ -89,6 +98,11 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
     overlay = overlay_to_run(topology, config, algorithm, durable)
     if trace is not None:
         _check_trace(trace)
+    if gateway or gateway_port is not None:
+        # Its process would only say so in its log.
+        for library in ("httptools", "prometheus_client", "starlette", "uvicorn", "websockets"):
+            import_module(library)
+        gateway_port = GATEWAY_PORT if gateway_port is None else gateway_port
     order = OverlayOrder(
         configuration=format_overlay(overlay),
         state=str(base_of(state).absolute()),
@@ -96,6 +110,7 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
         first_port=port,
         trace=None if trace is None else str(trace.absolute()),
         level=level,
+        gateway_port=gateway_port,
     )
 
     def say(started: OverlayState) -> None:

@@ -52,6 +52,8 @@ def print_started(state: OverlayState, *, detached: bool) -> None:
         f"{state.algorithm}."
     )
     output.say(f"Connect to {state.url} or any other broker.")
+    if state.gateway:
+        output.say(f"In a browser, and for HTTP and WebSocket: {state.gateway}")
     if brokers <= _FEW:
         output.print_table("", ("broker", "address"), list(state.addresses.items()))
     else:
