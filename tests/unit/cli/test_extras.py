@@ -11,7 +11,8 @@ import pytest
 
 from octopis.cli.commands import COMMANDS, load_command
 
-HEAVY = ("pyspark", "py4j", "pandas", "pyarrow", "matplotlib")
+GATEWAY = ("httptools", "prometheus_client", "starlette", "uvicorn", "websockets")
+HEAVY = ("pyspark", "py4j", "pandas", "pyarrow", "matplotlib", *GATEWAY)
 
 PROGRAM = """
 import io, json, sys
@@ -102,6 +103,9 @@ NEEDS = {
     "overlay play s": ("overlay play", "Arrow", "pipeline"),
     "overlay up --trace t": ("overlay up", "Arrow", "pipeline"),
     "bench simulator": ("bench simulator", "Arrow", "pipeline"),
+    "gateway run": ("gateway run", "(Starlette|Uvicorn|httptools)", "gateway"),
+    "overlay up --gateway": ("overlay up", "httptools", "gateway"),
+    "bench gateway": ("bench gateway", "httptools", "gateway"),
     "topology draw figure-3": ("topology draw", "Matplotlib", "report"),
     "route cases --svg c.svg": ("route cases", "Matplotlib", "report"),
     "demo": ("demo", ON_SPARK, "all"),
