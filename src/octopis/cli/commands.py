@@ -71,6 +71,11 @@ COMMANDS = {
     "broker": CommandPlace(
         "octopis.cli.live.overlay:broker_app", "One broker of an overlay, in the foreground."
     ),
+    "gateway": CommandPlace(
+        "octopis.cli.live.gateway:app",
+        "HTTP, WebSocket, server-sent events and CloudEvents for a live overlay: run.",
+        "gateway",
+    ),
     "store": CommandPlace("octopis.cli.store:app", "What brokers keep on disk: check."),
     "security": CommandPlace(
         "octopis.cli.security.app:app",
@@ -86,8 +91,8 @@ COMMANDS = {
     ),
     "bench": CommandPlace(
         "octopis.cli.bench.app:app",
-        "Measure OctopiS here: matching, routing, simulator, faults, broker, attack, kills, "
-        "channels, store, pipeline.",
+        "Measure OctopiS here: matching, routing, simulator, faults, broker, gateway, attack, "
+        "kills, channels, store, pipeline.",
     ),
 }
 
@@ -97,6 +102,11 @@ _LIBRARIES = {
     "pyarrow": ("Arrow", "pipeline"),
     "pandas": ("pandas", "pipeline"),
     "matplotlib": ("Matplotlib", "report"),
+    "httptools": ("httptools", "gateway"),
+    "prometheus_client": ("prometheus-client", "gateway"),
+    "starlette": ("Starlette", "gateway"),
+    "uvicorn": ("Uvicorn", "gateway"),
+    "websockets": ("websockets", "gateway"),
     "cryptography": ("cryptography", "security"),
     "jwt": ("PyJWT", "security"),
     "scramp": ("scramp", "security"),

@@ -23,6 +23,7 @@ Start with [bold]octopis demo[/bold], then look around:
   [cyan]octopis overlay[/cyan]    live brokers on this machine: up, list, status, down, play, config
   [cyan]octopis broker[/cyan]     one live broker in the foreground, for one broker per machine: run
   [cyan]octopis pub[/cyan], [cyan]sub[/cyan]   publish and subscribe from the shell
+  [cyan]octopis gateway[/cyan]    HTTP, WebSocket and events for a live overlay, and its page: run
   [cyan]octopis store[/cyan]      what brokers keep on disk: check
   [cyan]octopis durable[/cyan]    subscriptions that outlive their readers: list, show, move, drop
   [cyan]octopis security[/cyan]   who may do what on an overlay: init, token, check, ...

@@ -22,6 +22,15 @@ class AskingClient(ABC):
     async def _open_connection(self) -> ClientConnection:
         """Return a connection, as soon as there is one."""
 
+    @abstractmethod
+    def _open_now(self) -> ClientConnection | None:
+        """Return the connection, if there is one."""
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a broker takes requests of this client now; else they wait until one does."""
+        return self._open_now() is not None
+
     async def status(self) -> dict[str, Any]:
         """Ask the broker how it is."""
         connection = await self._open_connection()

@@ -18,7 +18,7 @@ from octopis.client.staging import StagingClient
 from octopis.client.streams import Gap, Notifications, Streams
 from octopis.client.subscribing import Subscribing, numbered
 from octopis.client.unanswered import Unanswered
-from octopis.core.model import BrokerId, Value
+from octopis.core.model import BrokerId, Notification, Value
 from octopis.core.wire.client import AnswerItem, Consumed, Delivery, encode_request
 from octopis.core.wire.greeting import ClientHello, Welcome
 from octopis.errors import (
@@ -125,13 +125,14 @@ class Client(StagingClient):
 
     async def publish(
         self,
-        attributes: Mapping[str, Value],
+        attributes: Mapping[str, Value] | Notification,
         payload: bytes = b"",
         *,
         intended_ns: int | None = None,
     ) -> None:
         """Publish a notification; returns when the host broker has accepted it.
 
+        A Notification, whose payload is its own, is taken as it is: checked by whoever made it.
         `intended_ns` is when it was meant to be published, if not now (nanoseconds since 1970).
         Raises InvalidNotification, or ConnectionLost where nobody can say what became of it.
         """

@@ -26,9 +26,15 @@ _OVERHEAD = 16
 _WARN_S = 1.0
 _log = logging.getLogger(__name__)
 Publication = (
-    Mapping[str, Value] | tuple[Mapping[str, Value], bytes] | tuple[Mapping[str, Value], bytes, int]
+    Mapping[str, Value]
+    | tuple[Mapping[str, Value], bytes]
+    | tuple[Mapping[str, Value], bytes, int]
+    | Notification
 )
-"""Attributes; or with a payload; or with a payload and when it was meant to be published."""
+"""Attributes; or with a payload; or with a payload and when it was meant to be published.
+
+A Notification is taken as it is: whoever made it has checked it.
+"""
 
 
 class _Chunk(Struct):
@@ -81,10 +87,16 @@ class Publishing:
         self._waiting: asyncio.Task[None] | None = None
 
     async def publish(
-        self, attributes: Mapping[str, Value], payload: bytes, intended_ns: int | None
+        self,
+        attributes: Mapping[str, Value] | Notification,
+        payload: bytes,
+        intended_ns: int | None,
     ) -> None:
         """Publish one, and wait until it is accepted."""
-        encoded = self._encode(attributes, payload, intended_ns)
+        if isinstance(attributes, Notification):
+            encoded = self._numbered(attributes, intended_ns)
+        else:
+            encoded = self._encode(attributes, payload, intended_ns)
         loop = asyncio.get_running_loop()
         chunk = self._open
         if (
@@ -153,6 +165,8 @@ class Publishing:
 
     def encoded(self, publication: Publication) -> bytes:
         """Return a publication with its number as it goes over the wire."""
+        if isinstance(publication, Notification):
+            return self._numbered(publication, None)
         if not isinstance(publication, tuple):
             return self._encode(publication, b"", None)
         if len(publication) not in (2, 3):
@@ -166,10 +180,12 @@ class Publishing:
     def _encode(
         self, attributes: Mapping[str, Value], payload: bytes, intended_ns: int | None
     ) -> bytes:
-        checked = Notification.checked(attributes, payload)
+        return self._numbered(Notification.checked(attributes, payload), intended_ns)
+
+    def _numbered(self, checked: Notification, intended_ns: int | None) -> bytes:
         when = time.time_ns() if intended_ns is None else intended_ns
         encoded = encode_published(
-            checked.attributes, payload, self.publisher, next(self._sequence), when
+            checked.attributes, checked.payload, self.publisher, next(self._sequence), when
         )
         bytes_max = self.limits.frame_max // 2
         if len(encoded) > bytes_max:

@@ -45,6 +45,9 @@ class OverlayState(msgspec.Struct, frozen=True, kw_only=True):
     credentials: str = ""
     """Under security, the file of credentials that commands here take, where one is known."""
 
+    gateway: str = ""
+    """Where its gateway is, as http://127.0.0.1:7480; empty without one."""
+
     @property
     def url(self) -> str:
         """Where to connect: the first broker."""

@@ -28,6 +28,7 @@ from octopis.core.topology import SCOT
 from octopis.errors import OperationFailed
 from octopis.overlay.deaths import Deaths
 from octopis.overlay.deployment import planned, planned_links
+from octopis.overlay.gateway import GatewayProcess
 from octopis.overlay.listeners import Listeners, Places
 from octopis.overlay.process import Child, ProcessOrder
 from octopis.overlay.registry import CONFIGURATION_FILE, OverlayState, StateFolder
@@ -106,6 +107,9 @@ class OverlayOrder(msgspec.Struct, frozen=True, kw_only=True):
     credentials: str = ""
     """The file of credentials that commands of this user are to take."""
 
+    gateway_port: int | None = None
+    """Where its gateway listens, if it has one; 0 for any that is free."""
+
 
 class Supervisor:
     """Runs one overlay until it is told to stop; told twice, it stops at once."""
@@ -118,6 +122,8 @@ class Supervisor:
         self._stop = asyncio.Event()
         self._at_once = asyncio.Event()
         self._children: list[Child] = []
+        port = order.gateway_port
+        self._gateway = None if port is None else GatewayProcess(port)
 
     def stop(self) -> None:
         """Begin an orderly stop; where one is under way, end it."""
@@ -154,6 +160,8 @@ class Supervisor:
         listeners = Listeners.open(places, planned_links(overlay.configuration, places))
         with ExitStack() as stack:
             stack.callback(listeners.close, scot.brokers)
+            if self._gateway is not None:
+                self._gateway.open()
             addresses = listeners.addresses
             link_ports = {broker: place.port for broker, place in addresses.links.items()}
             configuration = overlay.configuration.at(addresses.clients, link_ports)
@@ -168,12 +176,14 @@ class Supervisor:
             try:
                 await self._start(shares, listeners, document)
                 if await self._started():
-                    state = msgspec.structs.replace(state, ready=True)
+                    state = await self._with_gateway(state, document)
                     folder.write(state)
                     on_ready(state)
                     await self._keep_running(addresses, document)
+                    await self._end_gateway()
                     await self._drain(limits.drain_s)
             finally:
+                await self._end_gateway()
                 await self._end()
 
     async def _start(
@@ -184,6 +194,19 @@ class Supervisor:
             child = Child(number, share, document.with_name(f"process-{number}.log"))
             self._children.append(child)
             await self._start_child(child, listeners, document)
+
+    async def _with_gateway(self, state: OverlayState, document: Path) -> OverlayState:
+        """Start the gateway, if there is to be one, and return the state of what is ready."""
+        if self._gateway is None:
+            return msgspec.structs.replace(state, ready=True)
+        await self._gateway.start(state.name, document)
+        return msgspec.structs.replace(state, ready=True, gateway=self._gateway.url)
+
+    async def _end_gateway(self) -> None:
+        """Stop the gateway, before brokers: it is a client of theirs."""
+        if self._gateway is not None:
+            gateway, self._gateway = self._gateway, None
+            await gateway.end(0.1 if self._at_once.is_set() else _END_S)
 
     async def _start_child(self, child: Child, listeners: Listeners, document: Path) -> None:
         clients, links = (

@@ -11,7 +11,9 @@ import pytest
 
 from octopis.cli.commands import COMMANDS, load_command
 
-HEAVY = ("pyspark", "py4j", "pandas", "pyarrow", "matplotlib", "cryptography", "jwt", "scramp")
+GATEWAY = ("httptools", "prometheus_client", "starlette", "uvicorn", "websockets")
+SECURITY = ("cryptography", "jwt", "scramp")
+HEAVY = ("pyspark", "py4j", "pandas", "pyarrow", "matplotlib", *GATEWAY, *SECURITY)
 
 PROGRAM = """
 import io, json, sys
@@ -103,6 +105,9 @@ NEEDS = {
     "overlay play s": ("overlay play", "Arrow", "pipeline"),
     "overlay up --trace t": ("overlay up", "Arrow", "pipeline"),
     "bench simulator": ("bench simulator", "Arrow", "pipeline"),
+    "gateway run": ("gateway run", "(Starlette|Uvicorn|httptools)", "gateway"),
+    "overlay up --gateway": ("overlay up", "httptools", "gateway"),
+    "bench gateway": ("bench gateway", "httptools", "gateway"),
     "topology draw figure-3": ("topology draw", "Matplotlib", "report"),
     "security init s --topology figure-7": ("security init", "cryptography", "security"),
     "route cases --svg c.svg": ("route cases", "Matplotlib", "report"),

@@ -38,11 +38,13 @@ from octopis.cli.options import (
     addresses_of,
     base_of,
     configured_overlay,
+    needs_gateway,
     overlay_to_run,
 )
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.overlay.deployment import Addresses, run
 from octopis.overlay.detached import start_detached
+from octopis.overlay.gateway import DEFAULT_PORT as GATEWAY_PORT
 from octopis.overlay.process import LOG_FORMAT
 from octopis.overlay.registry import OverlayState, find, is_running, overlays
 from octopis.overlay.settings import PORT_MAX, format_overlay
@@ -82,6 +84,14 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
             help="The first broker's port, the others follow (7400); 0 for any that are free.",
         ),
     ] = None,
+    gateway: Annotated[
+        bool,
+        typer.Option("--gateway", help="Also a gateway: HTTP, WebSocket and a page in a browser."),
+    ] = False,
+    gateway_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=PORT_MAX, help=f"Its port ({GATEWAY_PORT}); 0 for any."),
+    ] = None,
     trace: TraceOption = None,
     level: LevelOption = Level.DELIVERIES,
     detach: Annotated[
@@ -94,6 +104,9 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
     overlay = overlay_to_run(topology, config, algorithm, durable, secure)
     if trace is not None:
         _check_trace(trace)
+    if gateway or gateway_port is not None:
+        needs_gateway()
+        gateway_port = GATEWAY_PORT if gateway_port is None else gateway_port
     order = OverlayOrder(
         configuration=format_overlay(overlay),
         state=str(base_of(state).absolute()),
@@ -102,6 +115,7 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
         trace=None if trace is None else str(trace.absolute()),
         level=level,
         credentials=prepared(overlay, init=secure is not None),
+        gateway_port=gateway_port,
     )
 
     def say(started: OverlayState) -> None:

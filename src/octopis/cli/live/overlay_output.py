@@ -57,6 +57,8 @@ def print_started(state: OverlayState, *, detached: bool) -> None:
             f"Everybody logs in. Commands of yours take {state.credentials}; programs say "
             "credentials=... with it."
         )
+    if state.gateway:
+        output.say(f"In a browser, and for HTTP and WebSocket: {state.gateway}")
     if brokers <= _FEW:
         output.print_table("", ("broker", "address"), list(state.addresses.items()))
     else:

@@ -1,0 +1,1 @@
+"""HTTP, WebSocket, server-sent events and CloudEvents for a live overlay, and its page."""

@@ -1,0 +1,127 @@
+"""What a gateway counts, and how Prometheus gets it: read when somebody asks, never before.
+
+Labels are doors, kinds and statuses: they never grow with clients, filters or subscriptions.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+_BOUNDS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+
+
+class Delays:
+    """A histogram of delays."""
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(_BOUNDS_S) + 1)
+        self._sum_s = 0.0
+
+    def add(self, delay_s: float) -> None:
+        """Count one."""
+        self._sum_s += delay_s
+        place = 0
+        for bound in _BOUNDS_S:
+            if delay_s <= bound:
+                break
+            place += 1
+        self._counts[place] += 1
+
+    def buckets(self) -> tuple[list[tuple[str, float]], float]:
+        """Return the counts up to each bound, and the sum of all delays."""
+        found, total = [], 0
+        for bound, count in zip((*map(str, _BOUNDS_S), "+Inf"), self._counts, strict=True):
+            total += count
+            found.append((bound, float(total)))
+        return found, self._sum_s
+
+
+@dataclass
+class Counts:
+    """What has happened since the gateway started."""
+
+    requests: Counter[tuple[str, int]] = field(default_factory=Counter)
+    """By door and status."""
+
+    published: Counter[str] = field(default_factory=Counter)
+    """Notifications that were accepted, by door."""
+
+    delivered: Counter[str] = field(default_factory=Counter)
+    """Notifications that were sent, by door."""
+
+    dropped: Counter[str] = field(default_factory=Counter)
+    """Notifications that slow readers have lost, by door."""
+
+    streams: Counter[str] = field(default_factory=Counter)
+    """Readers at the moment, by door."""
+
+    ended: Counter[str] = field(default_factory=Counter)
+    """Connections that a limit has ended, by that limit."""
+
+    publishing: Delays = field(default_factory=Delays)
+    """From a request that is whole to the overlay's answer."""
+
+
+class GatewayCollector(Collector):
+    """What Prometheus gets."""
+
+    def __init__(self, counts: Counts, connections: Callable[[], int]) -> None:
+        self._counts = counts
+        self._connections = connections
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield everything as it is now."""
+        counts = self._counts
+        requests = CounterMetricFamily(
+            "octopis_gateway_requests", "Requests, by door and status", labels=["door", "status"]
+        )
+        for (door, status), count in counts.requests.items():
+            requests.add_metric([door, str(status)], count)
+        yield requests
+        for name, what, found in (
+            ("published", "Notifications accepted", counts.published),
+            ("delivered", "Notifications sent to readers", counts.delivered),
+            ("dropped", "Notifications that slow readers have lost", counts.dropped),
+        ):
+            family = CounterMetricFamily(
+                f"octopis_gateway_{name}", f"{what}, by door", labels=["door"]
+            )
+            for door, count in found.items():
+                family.add_metric([door], count)
+            yield family
+        ended = CounterMetricFamily(
+            "octopis_gateway_limited", "What limits have ended or refused", labels=["limit"]
+        )
+        for limit, count in counts.ended.items():
+            ended.add_metric([limit], count)
+        yield ended
+        streams = GaugeMetricFamily("octopis_gateway_streams", "Readers now", labels=["door"])
+        for door, count in counts.streams.items():
+            streams.add_metric([door], count)
+        yield streams
+        yield GaugeMetricFamily(
+            "octopis_gateway_connections", "Connections now", value=self._connections()
+        )
+        buckets, sum_s = counts.publishing.buckets()
+        yield HistogramMetricFamily(
+            "octopis_gateway_publish_seconds",
+            "From a whole request to the overlay's answer",
+            buckets=buckets,
+            sum_value=sum_s,
+        )
+
+
+def registry_of(counts: Counts, connections: Callable[[], int]) -> CollectorRegistry:
+    """Return a registry of the gateway's own."""
+    registry = CollectorRegistry()
+    registry.register(GatewayCollector(counts, connections))
+    return registry

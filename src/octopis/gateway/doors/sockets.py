@@ -1,0 +1,361 @@
+"""`/ws`: publish and subscribe over one WebSocket, with many filters, acks and flow control.
+
+Each frame holds one message or an array of them; the gateway sends arrays. A message is a JSON
+object whose `type` says what it is; docs/gateway.md has the list.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections import deque
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from octopis.client.client import Client
+from octopis.core.filters import Filter, parse_filter
+from octopis.core.model import Notification
+from octopis.errors import OctopisError
+from octopis.gateway.context import Context
+from octopis.gateway.doors.events import durable_stream
+from octopis.gateway.doors.notations import checked
+from octopis.gateway.doors.publish import accepted
+from octopis.gateway.feeds import out
+from octopis.gateway.members import Member
+from octopis.gateway.problems import NOT_JSON, Problem, bad_json, problem_of
+from octopis.gateway.readers import BATCH_MAX, Batch, KeptBatch, Reader
+
+DOOR = "websocket"
+_AT_ONCE = 4
+"""Groups of publications that are under way; then nothing more is read of the socket."""
+
+_ANSWERS_MAX = 1_000
+_MESSAGES_MAX = 10_000
+_CLOSED_BY_US = 1001
+_encode = msgspec.json.Encoder().encode
+
+
+class Subscribe(Struct, tag_field="type", tag="subscribe", forbid_unknown_fields=True):
+    """A wish to get what a filter matches, or what a durable subscription has, under this id."""
+
+    id: str
+    filter: str | None = None
+    dialect: str = "sql"
+    durable: str | None = None
+    start: str | int | None = None
+
+
+class Unsubscribe(Struct, tag_field="type", tag="unsubscribe", forbid_unknown_fields=True):
+    """A wish to get no more of it."""
+
+    id: str
+
+
+class Publish(Struct, tag_field="type", tag="publish", forbid_unknown_fields=True):
+    """A notification; with `request` it is answered by that."""
+
+    attributes: dict[str, Any]
+    payload: bytes = b""
+    request: int | str | None = None
+
+
+class Ack(Struct, tag_field="type", tag="ack", forbid_unknown_fields=True):
+    """All that a durable subscription has up to this position is done with."""
+
+    id: str
+    position: int
+
+
+class Credit(Struct, tag_field="type", tag="credit", forbid_unknown_fields=True):
+    """So many notifications more may be sent; before the first credit there is no limit."""
+
+    count: int
+
+
+Said = Subscribe | Unsubscribe | Publish | Ack | Credit
+_decode_one = msgspec.json.Decoder(Said).decode
+_decode_many = msgspec.json.Decoder(list[Said]).decode
+_decode_raws = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+async def serve(context: Context, websocket: WebSocket) -> None:
+    """Serve a socket until it is closed."""
+    try:
+        member = context.member(websocket.scope)
+        await member.connected()
+        with context.reader(DOOR) as reader:
+            await websocket.accept()
+            await Socket(context, websocket, member, reader).run()
+    except Problem as problem:
+        # Before it is accepted, this is an answer to the HTTP request.
+        await websocket.send_denial_response(problem.response())
+
+
+class Socket:
+    """One WebSocket: what it has subscribed to, and what waits for it."""
+
+    def __init__(
+        self, context: Context, websocket: WebSocket, member: Member, reader: Reader
+    ) -> None:
+        self._context, self._websocket = context, websocket
+        self._member, self._reader = member, reader
+        self._filters: dict[str, Filter] = {}
+        self._durables: dict[str, DurableFeed] = {}
+        self._credit: int | None = None
+        self._answers: deque[bytes] = deque()
+        self._flushed = asyncio.Event()
+        self._publishing: deque[asyncio.Task[None]] = deque()
+
+    async def run(self) -> None:
+        """Serve until one side has enough."""
+        sending = asyncio.create_task(self._send())
+        hearing = asyncio.create_task(self._hear())
+        try:
+            await asyncio.wait([sending, hearing], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (sending, hearing, *self._publishing):
+                task.cancel()
+            ended = await asyncio.gather(
+                sending, hearing, *self._publishing, return_exceptions=True
+            )
+            for id_ in list(self._filters):
+                self._leave(id_)
+            for each in self._durables.values():
+                await each.close()
+        for failure in ended:
+            if isinstance(failure, Exception) and not isinstance(failure, WebSocketDisconnect):
+                raise failure
+        if self._reader.ending:
+            with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # it is closed already
+                await self._websocket.close(_CLOSED_BY_US, self._reader.ending[:100])
+
+    # What it says
+
+    async def _hear(self) -> None:
+        while True:
+            message = await self._websocket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            text = message.get("text") or message.get("bytes") or b""
+            if not self._context.rates.take(self._websocket.scope):
+                self._context.counts.ended["rate_per_s"] += 1
+                self._say_problem(Problem(429, "too many messages in a second: slow down"))
+                await asyncio.sleep(1.0)
+            await self._obey(text.encode() if isinstance(text, str) else text)
+            while len(self._answers) > _ANSWERS_MAX:
+                self._flushed.clear()
+                await self._flushed.wait()
+
+    async def _obey(self, text: bytes) -> None:
+        publications: list[tuple[Notification, int | str | None]] = []
+        for index, said in enumerate(_read(text)):
+            request = getattr(said, "request", None) or getattr(said, "id", None)
+            try:
+                if isinstance(said, Publish):
+                    found = checked(said.attributes, said.payload)
+                    publications.append((found, said.request))
+                    continue
+                await self._publish(publications)
+                publications = []
+                await self._do(said)
+            except (Problem, OctopisError) as failure:
+                problem = failure if isinstance(failure, Problem) else problem_of(failure)
+                problem.document.index = index
+                self._say_problem(problem, request)
+        await self._publish(publications)
+
+    async def _do(self, said: "Said | Problem") -> None:
+        if isinstance(said, Problem):
+            raise said
+        if isinstance(said, Subscribe):
+            await self._subscribe(said)
+        elif isinstance(said, Unsubscribe):
+            if said.id in self._durables:
+                await self._durables.pop(said.id).close()
+            elif said.id in self._filters:
+                self._leave(said.id)
+            else:
+                raise Problem(400, f"there is no subscription {said.id!r} on this socket")
+            self._say({"type": "unsubscribed", "id": said.id})
+        elif isinstance(said, Ack):
+            if said.id not in self._durables:
+                raise Problem(400, f"there is no durable subscription {said.id!r} on this socket")
+            await self._durables[said.id].ack(said.position)
+        elif isinstance(said, Credit):
+            if said.count < 0:
+                raise Problem(400, f"a credit is not below 0: {said.count}")
+            self._credit = (self._credit or 0) + said.count
+            self._reader.wake()
+
+    async def _subscribe(self, said: Subscribe) -> None:
+        most = self._context.limits.filters_per_socket
+        if said.id in self._filters or said.id in self._durables:
+            raise Problem(400, f"there is a subscription {said.id!r} on this socket already")
+        if len(self._filters) + len(self._durables) >= most:
+            raise Problem(400, f"a socket has at most {most} subscriptions: open another")
+        filter_ = None if said.filter is None else parse_filter(said.filter, said.dialect)
+        answer = {"type": "subscribed", "id": said.id}
+        if said.durable is not None:
+            feed = DurableFeed(self._context, self._member, self._reader, said, filter_)
+            epoch = await feed.open()
+            self._durables[said.id] = feed
+            self._say({**answer, "durable": said.durable, "epoch": str(epoch)})
+            return
+        if filter_ is None:
+            raise Problem(400, "say what to subscribe to: a filter")
+        await self._member.feeds.join(filter_, (self._reader, said.id))
+        self._filters[said.id] = filter_
+        self._say({**answer, "filter": str(filter_)})
+
+    def _leave(self, id_: str) -> None:
+        self._member.feeds.leave(self._filters.pop(id_), (self._reader, id_))
+
+    async def _publish(self, found: list[tuple[Notification, int | str | None]]) -> None:
+        """Publish what stood together, in order; wait where too much is under way."""
+        if not found:
+            return
+        while len(self._publishing) >= _AT_ONCE:
+            await asyncio.wait([self._publishing[0]])
+            self._publishing.popleft()
+        self._publishing.append(asyncio.create_task(self._publish_group(found)))
+        await asyncio.sleep(0)  # it begins now, so that all goes in order
+
+    async def _publish_group(self, found: list[tuple[Notification, int | str | None]]) -> None:
+        requests = [request for _, request in found if request is not None]
+        try:
+            client: Client = await self._member.connected()
+            await accepted(client, [each for each, _ in found], self._context.limits)
+        except Problem as problem:
+            for request in requests:
+                self._say_problem(problem, request)
+            if not requests:
+                self._say_problem(problem)
+        else:
+            self._context.counts.published[DOOR] += len(found)
+            if requests:
+                self._say({"type": "accepted", "count": len(found), "requests": requests})
+
+    # What it hears
+
+    def _say(self, message: dict[str, Any]) -> None:
+        self._answers.append(_encode(message))
+        self._reader.wake()
+
+    def _say_problem(self, problem: Problem, request: object = None) -> None:
+        about = {} if request is None else {"request": request}
+        self._say({**msgspec.to_builtins(problem.document), "type": "error", **about})
+
+    async def _send(self) -> None:
+        reader = self._reader
+        while not reader.ending:
+            parts = list(self._answers)
+            self._answers.clear()
+            self._flushed.set()
+            sent = 0
+            for id_, item in reader.take(self._credit) if self._credit != 0 else ():
+                name = json.dumps(id_).encode()
+                if isinstance(item, Batch):
+                    head = b'{"type":"notification","id":%b,' % name
+                    parts += [head + body[1:] for body in item.bodies]
+                    sent += item.count
+                else:
+                    parts.append(b'{"type":"gap","id":%b,' % name + _encode(item)[1:])
+            if self._credit is not None:
+                self._credit -= sent
+            if parts:
+                await self._websocket.send_text((b"[" + b",".join(parts) + b"]").decode())
+                self._context.counts.delivered[DOOR] += sent
+            elif self._credit == 0:
+                await reader.woken()
+            else:
+                await reader.more()
+
+
+class DurableFeed:
+    """Brings a socket what a durable subscription has: no faster than it is taken."""
+
+    def __init__(
+        self,
+        context: Context,
+        member: Member,
+        reader: Reader,
+        said: Subscribe,
+        filter_: Filter | None,
+    ) -> None:
+        assert said.durable is not None
+        self._id, self._name, self._start = said.id, said.durable, said.start
+        self._filter, self._member, self._reader = filter_, member, reader
+        self._context = context
+        self._client: Client | None = None
+        self._epoch = 0
+        self._opened: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._run())
+
+    async def open(self) -> int:
+        """Return the subscription's epoch as soon as it is read, or raise why it is not."""
+        return await self._opened
+
+    async def close(self) -> None:
+        """Read no more."""
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def ack(self, position: int) -> None:
+        """Release what the socket is done with."""
+        assert self._client is not None, "it is open, or nobody has its id"
+        await self._client.ack(self._name, self._epoch, position)
+
+    async def _run(self) -> None:
+        try:
+            await self._read()
+        except (Problem, OctopisError) as failure:
+            problem = failure if isinstance(failure, Problem) else problem_of(failure)
+            if not self._opened.done():
+                self._opened.set_exception(problem)
+            else:
+                self._reader.end(problem.document.detail)
+
+    async def _read(self) -> None:
+        start: Any = self._start
+        async with self._member.at_home(self._name, makes=self._filter) as client:
+            self._client = client
+            async with durable_stream(
+                client, self._name, self._filter, start, self._reader, self._id
+            ) as stream:
+                self._epoch = stream.epoch
+                self._opened.set_result(stream.epoch)
+                while True:
+                    found = list(map(out, await stream.fetch()))
+                    for first in range(0, len(found), BATCH_MAX):
+                        part = found[first : first + BATCH_MAX]
+                        batch = KeptBatch(part, list(map(_encode, part)))
+                        self._reader.push(self._id, batch)
+                        await batch.taken.wait()
+                    stream.position = found[-1].position
+
+
+def _read(text: bytes) -> "list[Said | Problem]":
+    """Return the messages of a frame; a problem stands where one makes no sense."""
+    is_array = text.lstrip()[:1] == b"["
+    try:
+        if not is_array:
+            return [_decode_one(text)]
+        return list(_decode_many(text))
+    except NOT_JSON as failure:
+        if not is_array:
+            return [bad_json(failure, "this is no message")]
+    try:
+        raws = _decode_raws(text)
+    except NOT_JSON as failure:
+        return [bad_json(failure, "this is no array of messages")]
+    if len(raws) > _MESSAGES_MAX:
+        return [Problem(400, f"a frame has at most {_MESSAGES_MAX:,} messages")]
+    found: list[Said | Problem] = []
+    for raw in raws:
+        if bytes(raw)[:1] == b"[":
+            found.append(Problem(400, "an array of messages holds no arrays"))
+        else:
+            found += _read(bytes(raw))
+    return found

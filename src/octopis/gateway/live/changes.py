@@ -1,0 +1,86 @@
+"""What has happened between two answers of a broker: events for people, the last 100 kept."""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from octopis.gateway.live.asking import Watched
+from octopis.gateway.live.pulse import EventKind, LiveEvent, is_slow
+
+EVENTS_KEPT = 100
+
+
+class Events:
+    """The last events, numbered."""
+
+    def __init__(self) -> None:
+        self.last = 0
+        """How many there were so far."""
+
+        self._kept: deque[tuple[int, LiveEvent]] = deque(maxlen=EVENTS_KEPT)
+
+    def add(self, at_ms: int, kind: EventKind, text: str) -> None:
+        """Note that something has happened."""
+        self.last += 1
+        self._kept.append((self.last, LiveEvent(at_ms, kind, text)))
+
+    def since(self, number: int) -> list[LiveEvent]:
+        """Return those after a number that are kept."""
+        return [event for at, event in self._kept if at > number]
+
+
+class Changes:
+    """Sees what has changed at brokers since they were looked at before."""
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+        self._last: dict[str, dict[str, Any] | None] = {}
+
+    def look(self, each: Watched, at_ms: int) -> None:
+        """Note what has happened at a broker that was just asked."""
+        now = each.status
+        if each.name in self._last:
+            before = self._last[each.name]
+            for kind, text in _happened(each.name, before, now):
+                self._events.add(at_ms, kind, text)
+        elif now is None:
+            self._events.add(at_ms, "broker_down", f"{each.name} does not answer")
+        self._last[each.name] = now
+
+
+def _happened(
+    name: str, before: dict[str, Any] | None, now: dict[str, Any] | None
+) -> Iterator[tuple[EventKind, str]]:
+    if now is None:
+        if before is not None:
+            yield "broker_down", f"{name} does not answer"
+        return
+    if before is None:
+        yield "broker_up", f"{name} answers again"
+        return
+    if now["uptime_s"] < before["uptime_s"]:
+        yield "restart", f"{name} has started anew"
+        return
+    for other, link in now["links"].items():
+        yield from _on_link(name, other, before["links"].get(other, link), link)
+    for client, about in now["clients"].items():
+        was = before["clients"].get(client)
+        if is_slow(about) and (was is None or not is_slow(was)):
+            yield "slow_client", f"{client} at {name} is slow: {about['queue_length']:,} wait"
+    for what, count in now["drops"].items():
+        more = count - before["drops"].get(what, 0)
+        if more > 0:
+            yield "drop", f"{name} dropped {more:,} ({what.replace('_', ' ')})"
+
+
+def _on_link(
+    name: str, other: str, before: dict[str, Any], now: dict[str, Any]
+) -> Iterator[tuple[EventKind, str]]:
+    if now["up"] is not before["up"]:
+        kind: EventKind = "link_up" if now["up"] else "link_down"
+        yield kind, f"the link from {name} to {other} is {'up' if now['up'] else 'down'}"
+    if now["overloaded"] is not before["overloaded"]:
+        if now["overloaded"]:
+            yield "overload", f"the link from {name} to {other} is overloaded"
+        else:
+            yield "relief", f"the link from {name} to {other} is no longer overloaded"

@@ -1,0 +1,72 @@
+"""The gateway's process beside the brokers of `octopis overlay up --gateway`.
+
+It speaks as their processes do: `argv[1]` is the order as JSON, "ready" on standard output, and the
+end of standard input is the order to stop, which also comes when the starter is gone.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import sys
+import threading
+from pathlib import Path
+
+import msgspec
+import uvloop
+
+from octopis.core.filters import parse_filter
+from octopis.errors import OctopisError
+from octopis.gateway.overlay_view import view_of_document
+from octopis.gateway.server import quiet_uvicorn, serve
+from octopis.gateway.settings import GatewayOptions
+from octopis.overlay.deployment import raise_file_limit, spare_the_collector
+from octopis.overlay.gateway import GatewayOrder
+from octopis.overlay.process import LOG_FORMAT
+
+_LATEST_END_S = 8.0
+
+
+def main() -> None:
+    """Run a gateway until told to stop."""
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
+    quiet_uvicorn()
+    order = msgspec.json.decode(sys.argv[1], type=GatewayOrder)
+    raise_file_limit()
+    parse_filter("TRUE")  # the language is loaded before anybody waits for it
+    spare_the_collector()
+    try:
+        uvloop.run(_serve(order))
+    except OctopisError as failure:
+        logging.getLogger(__name__).error("%s", failure)  # noqa: TRY400 - one clear sentence
+        sys.exit(failure.exit_status)
+
+
+async def _serve(order: GatewayOrder) -> None:
+    view = view_of_document(order.name, Path(order.configuration))
+    assert view.overlay is not None
+    slow = view.overlay.configuration.client_queues.policy.value
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    threading.Thread(target=_hear_the_end, args=(loop, stop), daemon=True).start()
+    listener = socket.socket(fileno=order.listener)
+    await serve(view, GatewayOptions(slow=slow), listener, stop, lambda: _say("ready"))
+
+
+def _hear_the_end(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    while os.read(sys.stdin.fileno(), 64):
+        pass
+    with contextlib.suppress(RuntimeError):  # the loop is closed: the end is near anyway
+        loop.call_soon_threadsafe(stop.set)
+    threading.Event().wait(_LATEST_END_S)
+    os._exit(1)
+
+
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError):  # the starter is gone, and the end of orders says so, too
+        os.write(sys.stdout.fileno(), f"{line}\n".encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,207 @@
+"""Which address answers what: every question that is not about publishing or following."""
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
+from starlette.staticfiles import StaticFiles
+from starlette.websockets import WebSocket
+
+from octopis.errors import OctopisError
+from octopis.gateway.context import Context
+from octopis.gateway.docs_page import docs_page
+from octopis.gateway.documents import (
+    Acknowledgement,
+    ExplainQuestion,
+    FilterQuestion,
+    OverlayStatus,
+    RouteQuestion,
+)
+from octopis.gateway.doors import asking, durable, sockets
+from octopis.gateway.doors.bodies import query_of, read_body
+from octopis.gateway.live.poller import Poller
+from octopis.gateway.live.stream import pulses
+from octopis.gateway.openapi import document
+from octopis.gateway.overlay_view import plan_of
+from octopis.gateway.problems import NOT_JSON, Problem, bad_json, problem_of
+from octopis.overlay.status import ask_all, totals
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def routes_of(
+    context: Context, poller: Poller, registry: CollectorRegistry, page: Path
+) -> list[BaseRoute]:
+    """Return all routes."""
+    questions = Questions(context, poller, registry, page)
+    return [
+        Route("/", questions.page),
+        Route("/favicon.ico", questions.favicon),
+        Route("/openapi.json", questions.openapi),
+        Route("/docs", questions.docs),
+        Route("/metrics", questions.metrics),
+        Route("/overlay", questions.overlay),
+        Route("/overlay/status", questions.status),
+        Route("/overlay/live", questions.live),
+        Route("/overlay/brokers/{name:path}", questions.broker),
+        Route("/filters/check", questions.check_filter, methods=["POST"]),
+        Route("/filters/explain", questions.explain_filter, methods=["POST"]),
+        Route("/routes/explain", questions.explain_ways, methods=["POST"]),
+        Route("/durable/{name}", questions.pull),
+        Route("/durable/{name}/ack", questions.acknowledge, methods=["POST"]),
+        WebSocketRoute("/ws", questions.websocket),
+        Mount("/static", StaticFiles(directory=page)),
+        Route("/notifications", elsewhere, methods=["GET", "POST"]),
+    ]
+
+
+class Questions:
+    """The answers that the routes give."""
+
+    def __init__(
+        self, context: Context, poller: Poller, registry: CollectorRegistry, page: Path
+    ) -> None:
+        self._context, self._poller = context, poller
+        self._registry = registry
+        self._page = page
+        self._plan = plan_of(context.view)
+
+    # The page and what describes the gateway
+
+    async def page(self, _: Request) -> Response:
+        """The dashboard."""
+        return FileResponse(self._page / "index.html", headers={"cache-control": "no-cache"})
+
+    async def favicon(self, _: Request) -> Response:
+        """The picture of the page's tab."""
+        return FileResponse(self._page / "favicon.svg", media_type="image/svg+xml")
+
+    async def openapi(self, _: Request) -> Response:
+        """The OpenAPI description."""
+        return as_json(document())
+
+    async def docs(self, _: Request) -> Response:
+        """The description, to be read."""
+        return Response(docs_page(), media_type="text/html; charset=utf-8")
+
+    async def metrics(self, request: Request) -> Response:
+        """What Prometheus asks for."""
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(self._registry), headers={"content-type": content_type})
+
+    # The overlay
+
+    async def overlay(self, _: Request) -> Response:
+        """Its plan."""
+        if self._plan is None:
+            raise Problem(
+                404,
+                "this gateway knows only addresses: start it with --overlay or --config for the "
+                "overlay's plan",
+            )
+        return as_json(self._plan)
+
+    async def status(self, _: Request) -> Response:
+        """How all brokers are now."""
+        view = self._context.view
+        found = await ask_all(view.addresses)
+        return as_json(OverlayStatus(view.name, totals(found), found))
+
+    async def live(self, _: Request) -> Response:
+        """How it is, twice a second."""
+        return StreamingResponse(
+            pulses(self._context, self._poller),
+            media_type="text/event-stream",
+            headers={"cache-control": "no-store"},
+        )
+
+    async def broker(self, request: Request) -> Response:
+        """How one broker is."""
+        name = request.path_params["name"]
+        address = self._context.view.addresses.get(name)
+        if address is None:
+            known = ", ".join(list(self._context.view.addresses)[:20])
+            raise Problem(404, f"there is no broker {name!r}; there are {known}")
+        found = (await ask_all({name: address}))[name]
+        if "error" in found:
+            raise Problem(503, str(found["error"]))
+        return as_json(found)
+
+    # Filters and ways
+
+    async def check_filter(self, request: Request) -> Response:
+        """What a filter comes to."""
+        return as_json(asking.check_filter(await self._read(request, FilterQuestion)))
+
+    async def explain_filter(self, request: Request) -> Response:
+        """Why it matches or not."""
+        return as_json(asking.explain_filter(await self._read(request, ExplainQuestion)))
+
+    async def explain_ways(self, request: Request) -> Response:
+        """Where a notification goes."""
+        question = await self._read(request, RouteQuestion)
+        return as_json(asking.explain_ways(self._context.view, question))
+
+    # Durable subscriptions, and sockets
+
+    async def pull(self, request: Request) -> Response:
+        """What comes next of a durable subscription."""
+        return as_json(
+            await durable.pull(self._context, request.scope, request.path_params["name"])
+        )
+
+    async def acknowledge(self, request: Request) -> Response:
+        """It is done with."""
+        asked = await self._read(request, Acknowledgement)
+        name = request.path_params["name"]
+        return as_json(await durable.acknowledge(self._context, request.scope, name, asked))
+
+    async def websocket(self, websocket: WebSocket) -> None:
+        """A socket."""
+        await sockets.serve(self._context, websocket)
+
+    async def _read(self, request: Request, kind: type[Any]) -> Any:
+        query_of(request.scope)  # it must be readable, though nothing is asked for in it
+        body = await read_body(request.scope, request.receive, self._context.limits)
+        try:
+            return msgspec.json.decode(body, type=kind)
+        except NOT_JSON as failure:
+            raise bad_json(failure) from failure
+
+
+def as_json(found: Any) -> Response:
+    """Return an answer in JSON."""
+    return Response(msgspec.json.encode(found), media_type="application/json")
+
+
+async def elsewhere(_: Request) -> Response:
+    """Refuse what is left of an address whose GET and POST never come here."""
+    raise HTTPException(405)
+
+
+async def as_problem(request: Request, failure: Exception) -> Response:
+    """Return what a client hears of whatever went wrong."""
+    if isinstance(failure, Problem):
+        return failure.response()
+    if isinstance(failure, OctopisError):
+        return problem_of(failure).response()
+    if isinstance(failure, HTTPException):  # Starlette's own refusals
+        if failure.status_code == HTTPStatus.NOT_FOUND:
+            reason = f"there is nothing at {request.url.path}: see /docs"
+            return Problem(failure.status_code, reason).response()
+        return Problem(failure.status_code, str(failure.detail)).response()
+    return Problem(500, "internal error: the gateway's log has more").response()
+
+
+HANDLERS: dict[Any, Any] = dict.fromkeys(
+    (Problem, OctopisError, HTTPException, Exception), as_problem
+)
+"""For every exception that a route may raise."""

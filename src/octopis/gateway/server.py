@@ -1,0 +1,110 @@
+"""Runs the gateway on the event loop of its process, until it is told to stop."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterator
+
+from uvicorn import Config, Server
+
+from octopis.errors import OperationFailed
+from octopis.gateway.app import Gateway
+from octopis.gateway.overlay_view import OverlayView
+from octopis.gateway.protocol import LimitedProtocol, sweep_for_ever
+from octopis.gateway.settings import GatewayOptions
+
+_BACKLOG = 512
+_STOP_S = 1
+
+
+class _Embedded(Server):
+    """Uvicorn's server on our event loop; signals are ours."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals alone."""
+        yield
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens, or raise OperationFailed."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as failure:
+        raise OperationFailed(
+            f"the gateway cannot listen at {host}:{port}: {failure.strerror}; choose another port "
+            "with --port (0: any that is free)"
+        ) from failure
+
+
+def url_of(listener: socket.socket) -> str:
+    """Return where people find a gateway that listens there."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def serve(
+    view: OverlayView,
+    options: GatewayOptions,
+    listener: socket.socket,
+    stop: asyncio.Event,
+    on_ready: Callable[[], None],
+) -> None:
+    """Serve at a socket until `stop`. Readers' streams end with it."""
+    gateway = Gateway(view, options)
+
+    class Protocol(LimitedProtocol):
+        limits, counts = options.limits, gateway.counts
+
+    config = Config(
+        gateway,
+        loop="none",
+        http=Protocol,
+        ws="websockets-sansio",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws_max_size=options.limits.body_bytes,
+        ws_per_message_deflate=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=_STOP_S,
+        backlog=_BACKLOG,
+    )
+    server = _Embedded(config)
+    gateway.connections = lambda: len(server.server_state.connections)
+    gateway.start()
+    loop = asyncio.get_running_loop()
+    serving = loop.create_task(server.serve(sockets=[listener]))
+    sweeping = loop.create_task(sweep_for_ever(server.server_state))
+    stopped = loop.create_task(stop.wait())
+    try:
+        while not server.started and not serving.done():
+            await asyncio.sleep(0.005)
+        on_ready()
+        await asyncio.wait([serving, stopped, sweeping], return_when=asyncio.FIRST_COMPLETED)
+        gateway.end_streams()
+        server.should_exit = True
+        await serving
+    finally:
+        for task in (sweeping, stopped):
+            task.cancel()
+        await gateway.close()
+    if sweeping.done() and not sweeping.cancelled() and (failure := sweeping.exception()):
+        raise failure
+
+
+def quiet_uvicorn() -> None:
+    """Let uvicorn say only what went wrong; problems of clients are no news of ours."""
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+
+
+def stop_at_signals(stop: asyncio.Event) -> None:
+    """Stop when the process is told so from outside."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, stop.set)
