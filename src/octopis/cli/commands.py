@@ -87,8 +87,8 @@ COMMANDS = {
     ),
     "bench": CommandPlace(
         "octopis.cli.bench.app:app",
-        "Measure OctopiS here: matching, routing, simulator, faults, broker, attack, kills, "
-        "channels, store, pipeline.",
+        "Measure OctopiS here: matching, routing, simulator, faults, broker, gateway, attack, "
+        "kills, channels, store, pipeline.",
     ),
 }
 

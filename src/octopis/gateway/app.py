@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from octopis.errors import OctopisError
@@ -19,7 +18,7 @@ from octopis.gateway.live.poller import Poller
 from octopis.gateway.members import Members
 from octopis.gateway.overlay_view import OverlayView
 from octopis.gateway.problems import Problem, problem_of
-from octopis.gateway.routes import as_problem, routes_of
+from octopis.gateway.routes import HANDLERS, routes_of
 from octopis.gateway.settings import GatewayOptions
 
 PAGE = Path(__file__).with_name("page")
@@ -39,11 +38,10 @@ class Gateway:
         self.connections: Callable[[], int] = lambda: 0
         """How many connections there are: the server says."""
 
-        self._has_started = False
         registry = registry_of(self.counts, lambda: self.connections())  # noqa: PLW0108 - set later
         self._routes = Starlette(
             routes=routes_of(self.context, self.poller, registry, PAGE),
-            exception_handlers={HTTPException: as_problem},
+            exception_handlers=HANDLERS,
         )
         self._app: App = self._answered
         if options.allow_origins:
@@ -54,12 +52,13 @@ class Gateway:
                 allow_headers=["*"],
             )
 
+    def start(self) -> None:
+        """Dial the overlay, and look how it is."""
+        self.poller.start()
+        self.context.members.of()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request or a WebSocket."""
-        if not self._has_started:
-            self._has_started = True
-            self.poller.start()
-            self.context.members.of()  # it dials before the first request comes
         if scope["type"] == "http":
             await self._app(scope, receive, send)
         else:

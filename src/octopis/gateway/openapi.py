@@ -32,7 +32,7 @@ class Operation(Struct, frozen=True):
     path: str
     summary: str
     takes: dict[str, Any] = {}
-    """Structs, or plain schemas, by content type."""
+    """Types, tuples of types of which any will do, or plain schemas, by content type."""
 
     gives: dict[str, Any] = {}
     parameters: tuple[Parameter, ...] = ()
@@ -49,7 +49,7 @@ OPERATIONS = (
         "/notifications",
         "Publish",
         {
-            _JSON: d.Values | d.NotificationIn | list[d.Values | d.NotificationIn],
+            _JSON: (d.Values, d.NotificationIn, list[d.Values], list[d.NotificationIn]),
             "application/x-ndjson": _TEXT,
             "application/cloudevents+json": d.CloudEvent,
             "application/cloudevents-batch+json": list[d.CloudEvent],
@@ -167,7 +167,8 @@ def document() -> dict[str, Any]:
     kinds = [
         kind
         for operation in OPERATIONS
-        for kind in (*operation.takes.values(), *operation.gives.values())
+        for content in (*operation.takes.values(), *operation.gives.values())
+        for kind in (content if isinstance(content, tuple) else (content,))
         if not isinstance(kind, dict)
     ]
     schemas, components = msgspec.json.schema_components(
@@ -190,11 +191,13 @@ def document() -> dict[str, Any]:
 
 
 def _described(operation: Operation, by_kind: dict[str, Any]) -> dict[str, Any]:
+    def schema_of(kind: Any) -> Any:
+        if isinstance(kind, tuple):
+            return {"anyOf": list(map(schema_of, kind))}
+        return kind if isinstance(kind, dict) else by_kind[repr(kind)]
+
     def contents(kinds: dict[str, Any]) -> dict[str, Any]:
-        return {
-            content: {"schema": kind if isinstance(kind, dict) else by_kind[repr(kind)]}
-            for content, kind in kinds.items()
-        }
+        return {content: {"schema": schema_of(kind)} for content, kind in kinds.items()}
 
     answer: dict[str, Any] = {"description": operation.summary}
     if operation.gives:

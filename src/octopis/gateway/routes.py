@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket
 
+from octopis.errors import OctopisError
 from octopis.gateway.context import Context
 from octopis.gateway.docs_page import docs_page
 from octopis.gateway.documents import (
@@ -29,7 +30,7 @@ from octopis.gateway.live.poller import Poller
 from octopis.gateway.live.stream import pulses
 from octopis.gateway.openapi import document
 from octopis.gateway.overlay_view import plan_of
-from octopis.gateway.problems import Problem, bad_json
+from octopis.gateway.problems import Problem, bad_json, problem_of
 from octopis.overlay.status import ask_all, totals
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -186,6 +187,17 @@ async def nothing_here(request: Request) -> Response:
 
 
 async def as_problem(_: Request, failure: Exception) -> Response:
-    """Return Starlette's own refusals as problems, too."""
-    assert isinstance(failure, HTTPException)
-    return Problem(failure.status_code, str(failure.detail)).response()
+    """Return what a client hears of whatever went wrong."""
+    if isinstance(failure, Problem):
+        return failure.response()
+    if isinstance(failure, OctopisError):
+        return problem_of(failure).response()
+    if isinstance(failure, HTTPException):  # Starlette's own refusals
+        return Problem(failure.status_code, str(failure.detail)).response()
+    return Problem(500, "internal error: the gateway's log has more").response()
+
+
+HANDLERS: dict[Any, Any] = dict.fromkeys(
+    (Problem, OctopisError, HTTPException, Exception), as_problem
+)
+"""For every exception that a route may raise."""

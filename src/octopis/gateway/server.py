@@ -77,6 +77,7 @@ async def serve(
     )
     server = _Embedded(config)
     gateway.connections = lambda: len(server.server_state.connections)
+    gateway.start()
     loop = asyncio.get_running_loop()
     serving = loop.create_task(server.serve(sockets=[listener]))
     sweeping = loop.create_task(sweep_for_ever(server.server_state))

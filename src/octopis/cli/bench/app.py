@@ -9,7 +9,7 @@ import typer
 
 from octopis.benchmarks import calibration, hostile, matching, routing, store
 from octopis.cli import options, output
-from octopis.cli.bench import channels, durable, live, streaming_kills
+from octopis.cli.bench import channels, durable, gateway, live, streaming_kills
 from octopis.cli.topology import load
 from octopis.errors import InvalidConfiguration
 from octopis.report import machine
@@ -17,8 +17,8 @@ from octopis.scenario.costs import format_profile
 from octopis.signals import stops_as_interrupts
 
 app = typer.Typer(
-    help="Measure OctopiS here: matching, routing, simulator, faults, broker, attack, kills, "
-    "channels, store, pipeline.",
+    help="Measure OctopiS here: matching, routing, simulator, faults, broker, gateway, attack, "
+    "kills, channels, store, pipeline.",
     no_args_is_help=True,
 )
 SeedOption = live.SeedOption
@@ -93,6 +93,7 @@ def bench_routing(
 
 
 app.command(name="broker")(live.bench_broker)
+app.command(name="gateway")(gateway.bench_gateway)
 app.command(name="attack")(live.bench_attack)
 app.command(name="kills")(live.bench_kills)
 app.command(name="streaming-kills")(streaming_kills.bench_streaming_kills)

@@ -1,0 +1,1 @@
+"""What a gateway carries, from HTTP clients to a broker and back."""
