@@ -50,7 +50,7 @@ export class Chart {
         ...this.lines.map((line) => ({
           label: line.label, stroke: colour(line.colour), width: 1.5, dash: line.dash,
           points: { show: false }, spanGaps: false,
-          value: (_, number) => (number === null ? "–" : tick(number)),
+          value: (plot, number, row, at) => shown(at === null ? plot.data[row].at(-1) : number),
         })),
       ],
     }, this.data, this.root);
@@ -71,6 +71,9 @@ export class Chart {
 }
 
 const minute = (seconds) => new Date(seconds * 1000).toLocaleTimeString("en-GB");
+
+/** Where nobody points at the chart, the legend has the latest. */
+const shown = (number) => (number === null || number === undefined ? "–" : tick(number));
 
 const tick = (number) =>
   (number !== 0 && Math.abs(number) < 10 ? String(Math.round(number * 100) / 100) : count(number));

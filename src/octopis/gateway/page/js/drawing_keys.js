@@ -6,6 +6,7 @@ import { byId } from "./dom.js";
 
 const SIZES = [0.5, 0.7, 0.85, 1, 1.25, 1.6, 2.2];
 const SMALLEST_FIT = 0.55;
+const LARGEST_FIT = 1.4;
 
 export class DrawingKeys {
   /** @param {import("./drawing.js").Drawing} drawing */
@@ -75,7 +76,7 @@ export class DrawingKeys {
   /** How large it is where it takes all of its place, and no more than that is readable. */
   fitting() {
     const room = this.frame.clientWidth / this.drawing.layout.width;
-    return Math.max(SMALLEST_FIT, Math.min(1.6, room));
+    return Math.max(SMALLEST_FIT, Math.min(LARGEST_FIT, room));
   }
 
   resize(size) {

@@ -128,6 +128,7 @@ export class WhatIf {
   setShown(isShown) {
     this.isShown = isShown;
     byId("ways").hidden = !isShown;
+    document.body.classList.toggle("asks", isShown);
     this.drawing.root.classList.toggle("whatif", isShown);
     if (!this.store.plan) return;
     this.show();
