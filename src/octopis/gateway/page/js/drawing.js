@@ -10,8 +10,12 @@ import { direction, stateOf } from "./store.js";
 /** A way around stays visible for so long after its last copy. */
 const AROUND_KEPT_MS = 1500;
 
+/** More ways around than these stand still: moving them all would take the browser's time. */
+const MOVING_MOST = 24;
+
 /**
  * @typedef {object} Way One direction of a link in the drawing.
+ * @property {string} name
  * @property {SVGElement} flow
  * @property {{x: number, y: number}} mark
  * @property {string} d
@@ -75,10 +79,11 @@ export class Drawing {
     group.append(svg("path", { class: "hit", d: this.layout.way(one, other, 0).d }));
     for (const [from, to] of [[one, other], [other, one]]) {
       const { d, mark } = this.layout.way(from, to);
-      const flow = svg("path", { class: "flow unknown", d });
+      const name = direction(from, to);
+      const flow = svg("path", { class: "flow unknown", d, "data-way": name });
       group.append(flow);
-      this.ways.set(direction(from, to), {
-        flow, mark, d, state: "unknown", around: null, badge: null, aroundUntil: 0,
+      this.ways.set(name, {
+        name, flow, mark, d, state: "unknown", around: null, badge: null, aroundUntil: 0,
       });
     }
     this.links.set(String(ends), group);
@@ -114,6 +119,8 @@ export class Drawing {
     const now = performance.now();
     for (const [name, broker] of Object.entries(pulse.brokers)) this.updateBroker(name, broker);
     for (const [name, way] of this.ways) this.updateWay(way, pulse.links[name], now);
+    const moving = [...this.ways.values()].filter((way) => way.aroundUntil > now).length;
+    this.layers.arounds.classList.toggle("many", moving > MOVING_MOST);
   }
 
   updateBroker(name, broker) {
@@ -161,7 +168,7 @@ export class Drawing {
     if (overload > 0 || fault > 0) {
       way.aroundUntil = now + AROUND_KEPT_MS;
       if (!way.around) {
-        way.around = svg("path", { d: way.d });
+        way.around = svg("path", { d: way.d, "data-way": way.name });
         this.layers.arounds.append(way.around);
       }
       setAttribute(way.around, "class", `around ${fault > overload ? "fault" : "overload"}`);

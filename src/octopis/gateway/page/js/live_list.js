@@ -2,11 +2,12 @@
  * What a filter matches, as it comes: a bounded list that is drawn a few times a second however
  * fast notifications come.
  */
-import { parse, plural, clock, value } from "./format.js";
+import { clock, parse, plural, shortened, value } from "./format.js";
 import { el, setText } from "./dom.js";
 import { follow } from "./sse.js";
 
 const DRAWN_EVERY_MS = 250;
+const VALUE_MOST = 60;
 
 export class LiveList {
   /**
@@ -72,7 +73,8 @@ export class LiveList {
 
   row(found) {
     const words = Object.entries(found.attributes).flatMap(([name, each]) => [
-      el("span", { class: "attribute" }, el("i", { text: name }), `\u00a0=\u00a0${value(each)}`), " ",
+      el("span", { title: long(value(each)) }, el("i", { text: name }),
+        `\u00a0=\u00a0${shortened(value(each), VALUE_MOST)}`), " ",
     ]);
     const size = found.payload ? Math.floor((found.payload.length * 3) / 4) : 0;
     const origin = `${found.publisher} / ${found.sequence}`;
@@ -93,6 +95,9 @@ export class LiveList {
     setText(this.options.said, text);
   }
 }
+
+/** What is shortened can be read whole by pointing at it. */
+const long = (text) => (text.length > VALUE_MOST ? text : null);
 
 function gapRow(gap) {
   const missing = gap.dropped ? `${plural(gap.dropped, "notification")} missing: ` : "missing: ";

@@ -160,13 +160,14 @@ export class WhatIf {
   /** Mark on the drawing what was chosen. */
   showMarks() {
     const { root, layout } = this.drawing;
-    root.querySelector(".choices")?.remove();
+    for (const old of root.querySelectorAll(".choices")) old.remove();
     if (!this.isShown || !layout) return;
-    const layer = svg("g", { class: "choices" });
+    const [below, layer] = [svg("g", { class: "choices" }), svg("g", { class: "choices" })];
     for (const [names, kind] of [[this.overloaded, "overloaded"], [this.cut, "cut"]]) {
       for (const name of names) {
         const { d, mark } = layout.way(...name.split(">"));
-        layer.append(svg("path", { d, class: kind }), svg("text", {
+        below.append(svg("path", { d, class: kind }));
+        layer.append(svg("text", {
           x: mark.x, y: mark.y + 4, class: `badge ${kind}`, text: kind === "cut" ? "✕" : "▲",
         }));
       }
@@ -183,6 +184,7 @@ export class WhatIf {
     for (const name of this.dead) box(name, "dead", "✕");
     if (this.publisher) box(this.publisher, "publisher", "P");
     if (this.from) box(this.from, "from", "");
+    this.drawing.layers.nodes.before(below);
     root.append(layer);
   }
 
