@@ -17,6 +17,9 @@ from octopis.errors import (
     StoreFull,
 )
 
+NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What reading JSON raises where it is none, is not what was asked for, or is nested too deeply."""
+
 CONTENT_TYPE = "application/problem+json"
 RETRY_S = 1
 _BYTE = re.compile(r"\(byte (\d+)\)")

@@ -1,6 +1,7 @@
 """Which address answers what: every question that is not about publishing or following."""
 
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from octopis.gateway.live.poller import Poller
 from octopis.gateway.live.stream import pulses
 from octopis.gateway.openapi import document
 from octopis.gateway.overlay_view import plan_of
-from octopis.gateway.problems import Problem, bad_json, problem_of
+from octopis.gateway.problems import NOT_JSON, Problem, bad_json, problem_of
 from octopis.overlay.status import ask_all, totals
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -58,7 +59,7 @@ def routes_of(
         Route("/durable/{name}/ack", questions.acknowledge, methods=["POST"]),
         WebSocketRoute("/ws", questions.websocket),
         Mount("/static", StaticFiles(directory=page)),
-        Route("/{rest:path}", nothing_here, methods=["GET", "POST", "PUT", "DELETE", "PATCH"]),
+        Route("/notifications", elsewhere, methods=["GET", "POST"]),
     ]
 
 
@@ -172,7 +173,7 @@ class Questions:
         body = await read_body(request.scope, request.receive, self._context.limits)
         try:
             return msgspec.json.decode(body, type=kind)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as failure:
+        except NOT_JSON as failure:
             raise bad_json(failure) from failure
 
 
@@ -181,18 +182,21 @@ def as_json(found: Any) -> Response:
     return Response(msgspec.json.encode(found), media_type="application/json")
 
 
-async def nothing_here(request: Request) -> Response:
-    """Say that there is nothing, and where to look."""
-    raise Problem(404, f"there is nothing at {request.url.path}: see /docs")
+async def elsewhere(_: Request) -> Response:
+    """Refuse what is left of an address whose GET and POST never come here."""
+    raise HTTPException(405)
 
 
-async def as_problem(_: Request, failure: Exception) -> Response:
+async def as_problem(request: Request, failure: Exception) -> Response:
     """Return what a client hears of whatever went wrong."""
     if isinstance(failure, Problem):
         return failure.response()
     if isinstance(failure, OctopisError):
         return problem_of(failure).response()
     if isinstance(failure, HTTPException):  # Starlette's own refusals
+        if failure.status_code == HTTPStatus.NOT_FOUND:
+            reason = f"there is nothing at {request.url.path}: see /docs"
+            return Problem(failure.status_code, reason).response()
         return Problem(failure.status_code, str(failure.detail)).response()
     return Problem(500, "internal error: the gateway's log has more").response()
 

@@ -138,7 +138,7 @@ async def reader(options: dict[str, Any]) -> None:
     """Read server-sent events over many connections, and publish what they get."""
     host, port = options["gateway"].split(":")
     counter = Counter(options["readers"])
-    tasks = []
+    tasks, writers = [], []
     for number in range(options["readers"]):
         text = f"price > {number % options['filters']}"
         stream, writer = await asyncio.open_connection(host, int(port), limit=2**20)
@@ -146,6 +146,7 @@ async def reader(options: dict[str, Any]) -> None:
             f"GET /notifications?filter={quote(text)} HTTP/1.1\r\nhost: bench\r\n\r\n".encode()
         )
         await stream.readuntil(b": subscribed\n\n")
+        writers.append(writer)  # who lets go of it closes the connection
         tasks.append(asyncio.create_task(_read_events(stream, number, counter)))
     await _publish(options, counter)
 

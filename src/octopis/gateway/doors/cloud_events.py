@@ -10,14 +10,14 @@ import base64
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import msgspec
 
 from octopis.core.model import Notification
 from octopis.gateway.documents import CloudEvent, NotificationIn, NotificationOut
 from octopis.gateway.doors.notations import checked
-from octopis.gateway.problems import Problem, bad_json
+from octopis.gateway.problems import NOT_JSON, Problem, bad_json
 
 STRUCTURED = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch+json"
@@ -51,7 +51,7 @@ def read_structured(body: bytes | msgspec.Raw) -> Notification:
     """Return the notification of one event in JSON, or raise Problem."""
     try:
         event = _decode_event(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as failure:
+    except NOT_JSON as failure:
         raise bad_json(failure, "this is no CloudEvent 1.0") from failure
     members = _decode_members(body)
     context = {
@@ -75,7 +75,7 @@ def read_batch(body: bytes) -> list[Notification]:
     """Return the notifications of a batch of events, or raise Problem with the index."""
     try:
         events = _decode_batch(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as failure:
+    except NOT_JSON as failure:
         raise bad_json(failure, "this is no batch of CloudEvents") from failure
     found = []
     for index, event in enumerate(events):
@@ -96,7 +96,7 @@ def write_event(out: NotificationOut) -> dict[str, Any]:
     event: dict[str, Any] = {
         "specversion": "1.0",
         "id": f"{out.publisher}/{out.sequence}",
-        "source": f"/octopis/{out.publisher}",
+        "source": f"/octopis/{quote(out.publisher)}",
         "type": OUR_TYPE,
         "time": when.isoformat().replace("+00:00", "Z"),
         "datacontenttype": "application/json",
@@ -116,7 +116,7 @@ def _notification(context: dict[str, Any], payload: bytes, json_data: bytes | No
             ours = _decode_ours(json_data)
             return checked(ours.attributes, ours.payload)
         data = msgspec.json.decode(json_data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as failure:
+    except NOT_JSON as failure:
         raise bad_json(failure, "the data of the event") from failure
     if not isinstance(data, dict):
         return checked(context, payload)

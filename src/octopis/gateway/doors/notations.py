@@ -15,7 +15,7 @@ from octopis.core.model.notification import (
 )
 from octopis.errors import InvalidNotification
 from octopis.gateway.documents import NotificationIn
-from octopis.gateway.problems import Problem, bad_json
+from octopis.gateway.problems import NOT_JSON, Problem, bad_json
 
 _Checked = Annotated[
     dict[
@@ -41,7 +41,7 @@ def read_notification(text: bytes | msgspec.Raw) -> Notification:
     """
     try:
         attributes = _decode_checked(text)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except NOT_JSON:
         return _read_slowly(text)
     if None in attributes.values():  # how other systems write an absent attribute
         attributes = {name: value for name, value in attributes.items() if value is not None}
@@ -54,7 +54,7 @@ def read_body(body: bytes) -> list[Notification]:
         return [read_notification(body)]
     try:
         items = _decode_array(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as failure:
+    except NOT_JSON as failure:
         raise bad_json(failure) from failure
     found = []
     for index, item in enumerate(items):
@@ -80,12 +80,12 @@ def _read_slowly(text: bytes | msgspec.Raw) -> Notification:
         members = _decode_raw(text)
     except (msgspec.ValidationError, RecursionError) as failure:
         raise Problem(400, f"a notification is a JSON object of attributes: {failure}") from failure
-    except (msgspec.DecodeError, UnicodeDecodeError) as failure:
+    except NOT_JSON as failure:
         raise bad_json(failure, "this is not JSON") from failure
     try:
         if bytes(members.get("attributes", b""))[:1] == b"{":
             whole = _decode_whole(text)
             return checked(whole.attributes, whole.payload)
         return checked(msgspec.json.decode(text))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as failure:
+    except NOT_JSON as failure:
         raise bad_json(failure, "this is no notification") from failure

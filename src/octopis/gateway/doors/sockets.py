@@ -24,7 +24,7 @@ from octopis.gateway.doors.notations import checked
 from octopis.gateway.doors.publish import accepted
 from octopis.gateway.feeds import out
 from octopis.gateway.members import Member
-from octopis.gateway.problems import Problem, bad_json, problem_of
+from octopis.gateway.problems import NOT_JSON, Problem, bad_json, problem_of
 from octopis.gateway.readers import BATCH_MAX, Batch, KeptBatch, Reader
 
 DOOR = "websocket"
@@ -343,12 +343,12 @@ def _read(text: bytes) -> "list[Said | Problem]":
         if not is_array:
             return [_decode_one(text)]
         return list(_decode_many(text))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as failure:
+    except NOT_JSON as failure:
         if not is_array:
             return [bad_json(failure, "this is no message")]
     try:
         raws = _decode_raws(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as failure:
+    except NOT_JSON as failure:
         return [bad_json(failure, "this is no array of messages")]
     if len(raws) > _MESSAGES_MAX:
         return [Problem(400, f"a frame has at most {_MESSAGES_MAX:,} messages")]
