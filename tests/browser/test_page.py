@@ -54,6 +54,14 @@ def broker(page: Page, name: str):
     return page.locator(f'[data-broker="{name}"]')
 
 
+def test_page_may_run_nothing_but_its_own_files(page: Page):
+    answer = page.request.get(page.url)
+    policy = answer.headers["content-security-policy"]
+    assert "unsafe" not in policy
+    assert "script-src 'self'; style-src 'self'" in policy
+    assert page.request.get(f"{page.url}static/js/main.js").headers["cache-control"] == "no-cache"
+
+
 def test_page_shows_every_broker_and_link(page: Page):
     expect(page.locator("#drawing .node")).to_have_count(18)
     expect(page.locator("#drawing .link")).to_have_count(33)

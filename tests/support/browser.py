@@ -9,7 +9,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import BrowserContext, ConsoleMessage, Error, Page, sync_playwright
+from playwright.sync_api import (
+    BrowserContext,
+    ConsoleMessage,
+    Error,
+    Page,
+    expect,
+    sync_playwright,
+)
 
 PLACE = "OCTOPIS_BROWSER"
 """Says where the browser is, if it has another name or place."""
@@ -21,6 +28,9 @@ HOW = (
     "there is no Chromium here, so the dashboard is not tested in a browser: install it (Debian, "
     f"Ubuntu: apt-get install chromium), or say in {PLACE} where it is"
 )
+_PATIENCE_MS = 30_000
+"""The machine may have much else to do, and processes start meanwhile."""
+
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _QUIET = (
     "--no-sandbox",  # as root there is none
@@ -52,7 +62,8 @@ def open_browser() -> Iterator[BrowserContext]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=place, args=list(_QUIET))
         context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="light")
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(_PATIENCE_MS)
+        expect.set_options(timeout=_PATIENCE_MS)
         yield context
         browser.close()
 

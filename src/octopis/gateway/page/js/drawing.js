@@ -7,8 +7,8 @@ import { count, shortened } from "./format.js";
 import { Layout, labelOf } from "./geometry.js";
 import { direction, stateOf } from "./store.js";
 
-/** A way around stays visible for so long after its last copy. */
-const AROUND_KEPT_MS = 1500;
+/** A way around, and an overload, stay visible for so long: queues come and go between two looks. */
+const KEPT_MS = 1500;
 
 /** More ways around than these stand still: moving them all would take the browser's time. */
 const MOVING_MOST = 24;
@@ -23,6 +23,7 @@ const MOVING_MOST = 24;
  * @property {SVGElement | null} around
  * @property {SVGElement | null} badge
  * @property {number} aroundUntil
+ * @property {number} overloadedUntil
  */
 
 export class Drawing {
@@ -83,7 +84,7 @@ export class Drawing {
       const flow = svg("path", { class: "flow unknown", d, "data-way": name });
       group.append(flow);
       this.ways.set(name, {
-        name, flow, mark, d, state: "unknown", around: null, badge: null, aroundUntil: 0,
+        name, flow, mark, d, state: "unknown", around: null, badge: null, aroundUntil: 0, overloadedUntil: 0,
       });
     }
     this.links.set(String(ends), group);
@@ -142,7 +143,9 @@ export class Drawing {
   }
 
   updateWay(way, link, now) {
-    const state = stateOf(link, this.plan.threshold);
+    if (link?.overloaded) way.overloadedUntil = now + KEPT_MS;
+    const isKept = link?.up && now < way.overloadedUntil;
+    const state = isKept ? "overloaded" : stateOf(link, this.plan.threshold);
     if (way.state !== state) {
       way.state = state;
       way.flow.setAttribute("class", `flow ${state}`);
@@ -166,7 +169,7 @@ export class Drawing {
   updateAround(way, link, now) {
     const [overload, fault] = [link?.around_overload_s ?? 0, link?.around_fault_s ?? 0];
     if (overload > 0 || fault > 0) {
-      way.aroundUntil = now + AROUND_KEPT_MS;
+      way.aroundUntil = now + KEPT_MS;
       if (!way.around) {
         way.around = svg("path", { d: way.d, "data-way": way.name });
         this.layers.arounds.append(way.around);

@@ -3,6 +3,9 @@ import { byId, el } from "./dom.js";
 import { clock } from "./format.js";
 
 const KEPT = 100;
+
+/** An overload that comes and goes is two lines, not a hundred. */
+const FOLDED_AMONG = 8;
 const TOLD_EVERY_MS = 3000;
 const TOLD_MOST = 3;
 
@@ -29,12 +32,21 @@ export class Events {
 
   add(events) {
     if (this.isFirst) this.list.replaceChildren();
-    for (const event of events) this.list.prepend(row(event));
+    for (const event of events) this.list.prepend(row(event, this.folded(event)));
     while (this.list.children.length > KEPT) this.list.lastElementChild.remove();
     byId("no-events").hidden = this.list.children.length > 0;
     if (!this.isFirst) this.untold.push(...events.map((event) => event.text));
     this.isFirst = false; // what a first pulse brings is old
     this.tell();
+  }
+
+  /** Take away what has just been said in the same words; return how often it was said. */
+  folded({ kind, text }) {
+    const same = [...this.list.children].slice(0, FOLDED_AMONG).find(
+      (each) => each.dataset.kind === kind && each.querySelector(".what").textContent === text,
+    );
+    same?.remove();
+    return 1 + Number(same?.dataset.times ?? 0);
   }
 
   /** A few at a time: nobody can listen to a hundred. */
@@ -48,14 +60,15 @@ export class Events {
   }
 }
 
-function row({ at_ms: at, kind, text }) {
+function row({ at_ms: at, kind, text }, times) {
   const [sign, tone] = SIGNS[kind] ?? ["·", ""];
   return el(
     "li",
-    { class: tone, "data-kind": kind },
+    { class: tone, "data-kind": kind, "data-times": times },
     el("time", { text: clock(at) }),
     el("span", { class: "sign", "aria-hidden": "true", text: sign }),
     el("span", { class: "kind", text: kind.replaceAll("_", " ") }),
     el("span", { class: "what", text }),
+    el("small", { text: times > 1 ? `${times} times` : "" }),
   );
 }
