@@ -22,7 +22,8 @@ check: $(READY) ## Run the static checks alone
 
 docs-check: $(READY) ## Run all that README and docs show: page by page, in one folder, on Spark Connect
 	@$(BIN)/pytest -m "long or not long" tests/unit/test_docs.py tests/pipeline/test_page.py \
-		tests/pipeline/test_examples.py tests/pipeline/test_connect.py
+		tests/pipeline/test_examples.py tests/pipeline/test_connect.py tests/pipeline/test_streaming_page.py \
+		tests/pipeline/test_streaming_sink.py tests/pipeline/test_streaming_alerts.py
 
 format: $(READY) ## Format the code and mend what can be mended
 	@$(BIN)/ruff format .

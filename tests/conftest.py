@@ -22,6 +22,7 @@ os.environ["SPARK_CONF_DIR"] = str(Path(__file__).parent / "support" / "spark")
 LONG_FIRST = (
     "integration/test_demo.py",
     "pipeline/test_evaluate.py",
+    "pipeline/test_streaming_alerts.py",
     "pipeline/test_cluster.py",
     "unit/evaluation/test_evaluate.py",
     "integration/test_overlay_up.py",

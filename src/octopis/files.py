@@ -8,6 +8,7 @@ import errno
 import os
 import re
 import shutil
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -141,6 +142,29 @@ def write_text(path: Path, text: str) -> None:
     """Write a text: the file is whole, or as it was before."""
     with whole_file(path) as draft:
         draft.write_text(text, encoding="utf-8")
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write what others must not read: whole, or as it was before, and never readable meanwhile."""
+    with whole_file(path) as draft:
+        fill_private(draft, path, content)
+
+
+def fill_private(draft: Path, target: Path, content: bytes, mode: int = 0o600) -> None:
+    """Write the draft of a file, which has its mode from the start.
+
+    It keeps the owner of what it replaces, and what its group may do: who writes it for a service
+    may be somebody else than who reads it.
+    """
+    draft.unlink(missing_ok=True)  # of a killed process that had our number
+    number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(number, "wb") as file:
+        if target.exists():
+            before = target.stat()
+            if os.geteuid() == 0:
+                os.fchown(number, before.st_uid, before.st_gid)
+            os.fchmod(number, mode | before.st_mode & stat.S_IRWXG)
+        file.write(content)
 
 
 def write_json(path: Path, value: object) -> None:

@@ -1,6 +1,8 @@
 """Durable subscriptions on live brokers: kept while nobody reads, read by position, released."""
 
 import asyncio
+import logging
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from octopis.broker.settings import Durability
 from octopis.client.streams import Gap
 from octopis.core.routing import Algorithm
 from octopis.errors import InvalidConfiguration, InvalidSubscription
-from support.live import client_of, line, overlay, ready, run_live, tables_hold
+from support.live import client_of, line, overlay, ready, run_live, tables_hold, until
 
 A, B, C = line(3).brokers
 MINE, OTHER = "mine", "other"
@@ -154,5 +156,65 @@ def test_a_quota_that_is_full_drops_the_oldest_and_says_so(tmp_path: Path):
                             break
                     assert gaps
                     assert sum(gap.dropped or 0 for gap in gaps) > 0
+
+    run_live(work())
+
+
+def test_a_subscription_that_nobody_uses_ends_after_a_warning_and_one_that_is_read_stays(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    async def work() -> None:
+        async with (
+            ready(on_disk(tmp_path, 1, expire_s=2.0)) as live,
+            client_of(live[A]) as client,
+        ):
+
+            async def ends_ns(name: str) -> int | None:
+                found = {each.name: each.ends_ns for each in await client.durables()}
+                return found.get(name)
+
+            for name in ("left", "read"):
+                async with client.subscribe("n >= 0", durable=name):
+                    pass
+            reading = asyncio.create_task(_read_on(client, "read"))
+            assert await ends_ns("left") == 0
+            while not await ends_ns("left"):
+                await asyncio.sleep(0.02)
+            ends = await ends_ns("left")
+            assert ends is not None
+            assert 0 < ends - time.time_ns() < 0.5e9
+            status = (await client.status())["durables"]
+            assert abs(status["left"]["ends_ns"] - ends) < 1e8
+            said = "nobody uses the durable subscription 'left'; it ends in 0 s"
+            await until(lambda: said in caplog.text)
+            while await ends_ns("left") is not None:
+                await asyncio.sleep(0.02)
+            assert time.time_ns() >= ends
+            assert await ends_ns("read") == status["read"]["ends_ns"] == 0
+            reading.cancel()
+
+    with caplog.at_level(logging.WARNING):
+        run_live(work())
+
+
+async def _read_on(client: Any, name: str) -> None:
+    while True:
+        await client.read(name, 0, wait_s=0.1)
+
+
+def test_a_broker_that_was_down_for_long_gives_time_to_use_a_subscription(tmp_path: Path):
+    async def work() -> None:
+        async with ready(on_disk(tmp_path, 1)) as live, client_of(live[A]) as client:
+            async with client.subscribe("n >= 0", durable="left"):
+                pass
+        await asyncio.sleep(0.5)
+        async with (
+            ready(on_disk(tmp_path, 1, expire_s=0.4)) as live,
+            client_of(live[A]) as client,
+        ):
+            (left,) = await client.durables()
+            assert left.ends_ns > time.time_ns()
+            durables = live[A].keeping.channels.durables  # type: ignore[union-attr]
+            await until(lambda: durables.get("left") is None)
 
     run_live(work())

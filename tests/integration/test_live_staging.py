@@ -1,5 +1,7 @@
 """Batches that are staged and committed: published once, whoever commits again, whatever dies."""
 
+import asyncio
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -7,15 +9,15 @@ import pytest
 
 from octopis.broker.settings import Durability
 from octopis.core.routing import Algorithm
-from octopis.errors import InvalidNotification
-from support.live import client_of, line, overlay, ready, run_live, tables_hold
+from octopis.errors import InvalidNotification, StoreFull
+from support.live import client_of, line, overlay, ready, run_live, tables_hold, until
 
 A, B, C = line(3).brokers
 KNOWN = "known"
 
 
-def on_disk(folder: Path) -> Any:
-    return overlay(line(3), Algorithm.TNR, durability=Durability(str(folder)))
+def on_disk(folder: Path, brokers: int = 3, **options: Any) -> Any:
+    return overlay(line(brokers), Algorithm.TNR, durability=Durability(str(folder), **options))
 
 
 def rows(first: int, count: int) -> list[dict[str, int]]:
@@ -51,6 +53,7 @@ def test_what_is_staged_is_published_when_it_is_committed_and_only_once(tmp_path
                 staging = live[A].keeping.channels.staging  # type: ignore[union-attr]
                 assert not staging.commits
                 assert not staging._rows
+                assert not staging.bytes
 
     run_live(work())
 
@@ -96,5 +99,117 @@ def test_a_broker_that_dies_in_the_middle_of_a_commit_goes_on_with_it(tmp_path: 
                 await task.commit_staged("q", 0, [(0, 1, 3)])  # the first decision stands
                 assert await all_of(reader, 2_000) == list(range(2_000))
                 assert (await reader.read("all", 2_000)).end == 2_000
+
+    run_live(work())
+
+
+SMALL = 4 * 2**20
+"""A quota of which batches may stage 838,860 bytes."""
+
+
+def long_rows(first: int, count: int) -> list[tuple[dict[str, int], bytes]]:
+    return [({"n": number}, b"x" * 1_000) for number in range(first, first + count)]
+
+
+def test_a_batch_that_is_longer_than_may_be_staged_is_refused_and_leaves_room_for_others(
+    tmp_path: Path,
+):
+    async def work() -> None:
+        async with (
+            ready(on_disk(tmp_path, 1, quota_bytes=SMALL)) as live,
+            client_of(live[A], secret=KNOWN) as task,
+        ):
+            for attempt in range(3):  # each of them is dropped for the next
+                with pytest.raises(InvalidNotification, match="838,860 bytes, 20% of durability"):
+                    await task.stage("q", 0, 0, attempt, long_rows(0, 1_000))
+            staging = live[A].keeping.channels.staging  # type: ignore[union-attr]
+            assert staging.bytes <= 838_860
+            for _ in range(2):  # what is sent again takes no more room
+                await task.stage("q", 0, 0, 3, long_rows(0, 500))
+            await task.commit_staged("q", 0, [(0, 3, 500)])
+            assert not staging.bytes
+
+    run_live(work())
+
+
+def test_who_staged_first_goes_on_where_another_waits_for_room(tmp_path: Path):
+    async def work() -> None:
+        async with (
+            ready(on_disk(tmp_path, 1, quota_bytes=SMALL)) as live,
+            client_of(live[A]) as first,
+            client_of(live[A]) as second,
+        ):
+            await first.stage("p", 0, 0, 0, long_rows(0, 400))
+            await second.stage("q", 0, 0, 0, long_rows(0, 200))
+            with pytest.raises(StoreFull, match="what others have staged"):
+                await second.stage("q", 0, 1, 0, long_rows(200, 400))
+            await first.stage("p", 0, 1, 0, long_rows(400, 300))
+            await first.commit_staged("p", 0, [(0, 0, 400), (1, 0, 300)])
+            await second.stage("q", 0, 1, 1, long_rows(200, 400))
+            await second.commit_staged("q", 0, [(0, 0, 200), (1, 1, 400)])
+
+    run_live(work())
+
+
+async def fill(publisher: Any) -> None:
+    """Publish little by little, until the broker takes no more."""
+    for number in range(SMALL):
+        await publisher.publish_many(long_rows(number, 50))
+
+
+def test_a_batch_is_published_where_publishers_wait_for_who_writes_it(tmp_path: Path):
+    async def work() -> None:
+        async with (
+            ready(on_disk(tmp_path, 1, quota_bytes=SMALL, wait_s=0.3)) as live,
+            client_of(live[A], secret=KNOWN) as query,
+            client_of(live[A]) as publisher,
+        ):
+            async with query.subscribe("n >= 0", durable="in", acks="manual"):
+                pass
+            async with query.subscribe("out >= 0", durable="out", acks="manual"):
+                pass
+            with pytest.raises(StoreFull):
+                await fill(publisher)
+            kept = live[A].keeping
+            assert kept is not None
+            assert kept.channels.is_blocked
+            rows = [({"out": number}, b"x" * 500) for number in range(500)]
+            await query.stage("q", 0, 0, 0, rows)
+            await asyncio.wait_for(query.commit_staged("q", 0, [(0, 0, 500)]), 20)
+            assert (await query.read("out", 0)).end == 500
+            with pytest.raises(StoreFull):
+                await publisher.publish({"n": 0})
+
+    run_live(work())
+
+
+def test_what_is_staged_and_never_committed_is_dropped_with_a_word(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    async def work() -> None:
+        async with (
+            ready(on_disk(tmp_path, 1, staged_s=0.5)) as live,
+            client_of(live[A], secret=KNOWN) as task,
+        ):
+            await task.stage("q", 3, 1, 0, rows(0, 7))
+            staging = live[A].keeping.channels.staging  # type: ignore[union-attr]
+            await until(lambda: not staging.bytes)
+            with pytest.raises(InvalidNotification, match=r"0 of 7 rows.* durability\.staged_s"):
+                await task.commit_staged("q", 3, [(1, 0, 7)])
+
+    with caplog.at_level(logging.WARNING):
+        run_live(work())
+    assert "7 rows of part 1 of batch 3 were staged and not committed" in caplog.text
+
+
+def test_what_is_staged_counts_again_after_a_restart(tmp_path: Path):
+    async def work() -> None:
+        async with ready(on_disk(tmp_path, 1)) as live, client_of(live[A], secret=KNOWN) as task:
+            await task.stage("q", 0, 0, 0, rows(0, 7))
+            before = live[A].keeping.channels.staging.bytes  # type: ignore[union-attr]
+        async with ready(on_disk(tmp_path, 1)) as live, client_of(live[A], secret=KNOWN) as task:
+            assert live[A].keeping.channels.staging.bytes == before  # type: ignore[union-attr]
+            await task.commit_staged("q", 0, [(0, 0, 7)])
+            assert not live[A].keeping.channels.staging.bytes  # type: ignore[union-attr]
 
     run_live(work())

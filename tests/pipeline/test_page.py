@@ -11,6 +11,9 @@ ROOT = Path(__file__).parents[2]
 ON_SPARK = ("workload", "sweep", "trace")
 """Commands that these tests run; tests/unit/test_docs.py runs all others."""
 
+WITH_BROKERS = ("README.md", "streaming.md")
+"""Pages whose code test_streaming_page.py and test_streaming_sink.py run, as it needs brokers."""
+
 PAGES = {
     page.name: page.read_text(encoding="utf-8")
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -50,6 +53,11 @@ def test_commands_table_and_code_of_the_page_run(
         for words in commands_in(console):
             status, _, told = octopis(*words)
             assert status == 0, f"octopis {shlex.join(words)}: {told}"
+
+
+def test_code_of_every_page_is_run_here_or_where_there_are_brokers():
+    with_code = {page for page in PAGES if blocks(page, "py")}
+    assert with_code - {page for page in PAGES if commands(page)} == {*WITH_BROKERS}
 
 
 def test_pages_show_the_pipeline():

@@ -247,6 +247,34 @@ def test_what_a_quota_dropped_is_data_loss(spark: SparkSession, name: str, tmp_p
         assert rows[-1] == (5_001, 5_000)
 
 
+def test_what_somebody_else_has_acknowledged_is_data_loss(query: Query, at_broker: Desk, name: str):
+    at_broker.make(name, condition(name))
+    at_broker.publish(numbered(name, 1, 2, 3))
+    query.run()
+    at_broker.publish(numbered(name, 4, 5, 6))
+    at_broker.ack(name, 5)
+    told = query.fails()
+    assert "2 notifications" in told
+    assert "acknowledged by somebody else" in told
+    assert "failOnDataLoss" in told
+    done = query.run(failOnDataLoss=False)
+    assert query.rows == [(1, 1), (2, 2), (3, 3), (6, 6)]
+    assert progress(done)[0].lost == 2
+
+
+def test_a_subscription_that_is_gone_is_made_again_where_losses_do_not_matter(
+    query: Query, at_broker: Desk, name: str
+):
+    at_broker.make(name, condition(name))
+    at_broker.publish(numbered(name, 1, 2))
+    query.run()
+    at_broker.drop(name)
+    query.run(failOnDataLoss=False, filter=condition(name))
+    at_broker.publish(numbered(name, 3))
+    query.run(failOnDataLoss=False)
+    assert sorted(query.rows) == [(1, 1), (1, 3), (2, 2)]
+
+
 def test_a_subscription_with_an_owner_is_read_with_the_secret(
     query: Query, at_broker: Desk, url: str, name: str, tmp_path: Path
 ):

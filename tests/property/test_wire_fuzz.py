@@ -13,6 +13,7 @@ from octopis.core.wire.control import decode_control
 from octopis.core.wire.frames import Frame, FrameDecoder, FrameKind
 from octopis.core.wire.greeting import decode_answer, decode_hello
 from octopis.core.wire.link import LinkDecoder, encode_message, frames_of
+from octopis.core.wire.login import decode_proof
 from octopis.core.wire.published import decode_checked
 from octopis.errors import InvalidNotification, OctopisError, ProtocolError
 from support.wire_strategies import messages
@@ -24,6 +25,7 @@ DECODERS: list[Callable[[Frame], object]] = [
     decode_control,
     decode_hello,
     decode_answer,
+    decode_proof,
 ]
 
 

@@ -46,6 +46,16 @@ from octopis.core.wire.greeting import (
 )
 from octopis.core.wire.inquiries import encode_asking
 from octopis.core.wire.link import LinkDecoder, encode_message, frames_of
+from octopis.core.wire.login import (
+    MESSAGE_MAX,
+    Challenge,
+    Proof,
+    Scram,
+    Token,
+    decode_proof,
+    encode_challenge,
+    encode_proof,
+)
 from octopis.core.wire.published import Published, decode_checked
 from support.wire_strategies import (
     askings,
@@ -178,9 +188,10 @@ def test_gap_notices(dropped: int):
 
 
 names = texts.filter(lambda name: name and name.isprintable())
+logins = st.none() | st.builds(Token, texts) | st.builds(Scram, texts, st.binary(max_size=50))
 hellos = st.one_of(
     st.builds(BrokerHello, broker_ids, broker_ids, texts, texts),
-    st.builds(ClientHello, names, st.integers(1, 2**32), st.integers(0, 2**32)),
+    st.builds(ClientHello, names, st.integers(1, 2**32), st.integers(0, 2**32), login=logins),
 )
 
 
@@ -189,6 +200,13 @@ def test_hellos(hello, cuts: list[int]):
     (frame,) = frames_from(encode_hello(hello), cuts)
     assert decode_hello(frame) == hello
     assert decode_answer(frame) == hello
+
+
+@given(st.binary(max_size=MESSAGE_MAX), splits)
+def test_what_is_asked_and_answered_in_a_login(message: bytes, cuts: list[int]):
+    first, second = frames_from(encode_challenge(message) + encode_proof(message), cuts)
+    assert decode_answer(first) == Challenge(message)
+    assert decode_proof(second) == Proof(message)
 
 
 @given(st.builds(Welcome, broker_ids, counts, counts), refusals, splits)

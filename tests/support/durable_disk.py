@@ -41,6 +41,20 @@ class Desk:
     async def _durables(self) -> list[DurableInfo]:
         return await self._client._client.durables()
 
+    def read(self, name: str, count: int) -> list[Mapping[str, Any]]:
+        """Return so many of what is kept, and make sure that there are no more."""
+        found: list[Mapping[str, Any]] = []
+        while len(found) < count:
+            batch = self._client.wait(self._client._client.read(name, len(found), wait_s=20))
+            assert batch.notifications, f"only {len(found)} of {count} have come"
+            found += [each.attributes for each in batch.notifications]
+        assert self.info(name).end == count
+        return found
+
+    def ack(self, name: str, position: int) -> None:
+        epoch = self.info(name).epoch
+        self._client.wait(self._client._client.ack(name, epoch, position))
+
     def drop(self, name: str) -> None:
         self._client.wait(self._client._client.drop_durable(name))
 

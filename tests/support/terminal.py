@@ -65,6 +65,17 @@ class OnTerminal:
             assert time.monotonic() < deadline, f"it did not come: {self.shown}"
             time.sleep(0.05)
 
+    def type(self, text: str) -> None:
+        """Type a text, as somebody at the terminal does."""
+        os.write(self._ours, text.encode())
+
+    def wait(self) -> int:
+        """Read on until it ends by itself, and return its status."""
+        while self.read() and self.process.poll() is None:
+            pass
+        self.read()
+        return self.process.wait(60)
+
     def end(self, number: int = signal.SIGINT, times: int = 1) -> int:
         """Send a signal to all of its processes, wait until none is left, return the status."""
         below = descendants(self.process.pid)

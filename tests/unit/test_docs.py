@@ -23,6 +23,7 @@ README = ROOT / "README.md"
 URL = "octopis://127.0.0.1:7400"
 """Where pages connect to; tests run their own overlay elsewhere."""
 
+GATEWAY = "http://127.0.0.1:7480"
 SPARK = ("workload", "sweep", "trace")
 """Commands that start a Spark each: tests/pipeline/test_page.py runs those of a page in one."""
 
@@ -139,6 +140,28 @@ def test_all_pages_can_be_followed_one_after_another_in_one_folder(tmp_path: Pat
         run_all(words, tmp_path, limit_s=1800)
 
 
+def test_requests_on_the_gateway_page_are_answered_well(tmp_path: Path):
+    page = ROOT / "docs" / "gateway.md"
+    lines = [line[2:] for block in blocks(page, "console") for line in block.splitlines()]
+    requests = [line for line in lines if line.startswith("curl ")]
+    shell = Shell(tmp_path)
+    words = ("--topology", "figure-7", "--durable", "kept", "--gateway-port", "0")
+    with shell.up(*words) as up:
+        address = up.state["gateway"]
+        for line in requests:
+            done = subprocess.run(
+                ["/bin/bash", "-c", f"{line} --fail-with-body".replace(GATEWAY, address)],
+                capture_output=True,
+                check=False,
+                timeout=60,
+            )
+            follows = "--max-time" in line
+            assert done.returncode == (28 if follows else 0), f"{line}: {done.stdout!r}"
+            assert done.stdout, line
+    shell.end()
+    assert len(requests) > 10
+
+
 def test_no_two_pages_write_to_the_same_place():
     taken: dict[str, str] = {}
     for page in in_reading_order():
@@ -202,7 +225,8 @@ def run_all(commands: list[list[str]], folder: Path, limit_s: float) -> None:
     try:
         for words in commands:
             if words[:2] == ["overlay", "up"]:
-                words += ["--port", "0"]  # many tests run at a time
+                with_gateway = ["--gateway-port", "0"] if "--gateway" in words else []
+                words += ["--port", "0", *with_gateway]  # many tests run at a time
             if "--background" in words:
                 in_background.append(shell.start(*words, stdin=subprocess.DEVNULL))
                 assert in_background[-1].wait(timeout=limit_s) == 0

@@ -1,5 +1,7 @@
 import json
+import os
 import shutil
+import stat
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from octopis.files import (
     whole_file,
     whole_folder,
     write_json,
+    write_private,
 )
 
 
@@ -217,3 +220,25 @@ def test_draft_goes_though_somebody_still_writes_into_it(
     with pytest.raises(KeyboardInterrupt), whole_folder(tmp_path / "out"):
         raise KeyboardInterrupt
     assert list(tmp_path.iterdir()) == []
+
+
+def test_private_file_is_its_owners_alone_from_the_start(tmp_path: Path):
+    before = os.umask(0)
+    try:
+        write_private(tmp_path / "key", b"secret")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "key").read_bytes() == b"secret"
+    assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
+
+
+def test_private_file_that_is_replaced_keeps_owner_and_group_and_loses_all_others(tmp_path: Path):
+    key = tmp_path / "key"
+    key.write_bytes(b"old")
+    key.chmod(0o644)
+    owner = os.geteuid() or 1234  # root may write for somebody else
+    os.chown(key, owner, -1)
+    write_private(key, b"new")
+    assert (key.read_bytes(), stat.S_IMODE(key.stat().st_mode)) == (b"new", 0o640)
+    assert key.stat().st_uid == owner
+    assert list(tmp_path.iterdir()) == [key]

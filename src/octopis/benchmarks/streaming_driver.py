@@ -7,6 +7,7 @@ its standard input ends, it takes all that is there, and says what the table hol
 import sys
 import time
 from pathlib import Path
+from select import select
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
@@ -71,10 +72,20 @@ def _wait_for_first(queries: list[StreamingQuery]) -> None:
     does not start from again, whatever the source and the sink.
     """
     while not all(query.recentProgress for query in queries):
-        for query in queries:
-            if (failure := query.exception()) is not None:
-                raise failure
+        _raise_failure(queries)
         time.sleep(0.1)
+
+
+def _wait_for_end(queries: list[StreamingQuery]) -> None:
+    """Wait until standard input ends; a query that fails ends this, and is started again."""
+    while not select([sys.stdin], [], [], 0.5)[0]:
+        _raise_failure(queries)
+
+
+def _raise_failure(queries: list[StreamingQuery]) -> None:
+    for query in queries:
+        if (failure := query.exception()) is not None:
+            raise failure
 
 
 def main() -> None:
@@ -85,7 +96,7 @@ def main() -> None:
         _wait_for_first(queries)
         sys.stdout.write("running\n")
         sys.stdout.flush()
-        sys.stdin.read()
+        _wait_for_end(queries)
         for query in queries:
             query.stop()
         for writer in writers(spark, options):

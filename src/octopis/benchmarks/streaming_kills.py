@@ -180,8 +180,10 @@ class _Driver:
         for _ in range(_STARTS_MAX):
             if self._is_over:  # whoever waits in a thread must not start another
                 raise OperationFailed("the driver was ended")
-            if self._process is not None and self._process.poll() is None:
-                return self._process
+            if self._process is not None:
+                if self._process.poll() is None:
+                    return self._process
+                self._failed()  # a query of its has, since it was looked at
             self._process = self._start()
             assert self._process.stdout is not None
             if self._process.stdout.readline():
@@ -213,6 +215,7 @@ class _Driver:
     def _failed(self) -> None:
         self.failures += 1
         self._tell(f"the driver has failed: {self._said()}")
+        self.kill()
 
     def _said(self) -> str:
         lines = (self._folder / "driver.log").read_text(encoding="utf-8").splitlines()

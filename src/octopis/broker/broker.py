@@ -192,9 +192,10 @@ class LiveBroker:
         assert self.posting is not None, "what is kept goes on channels"
         keeping.begin(self.core, self.effects, self.posting.stir, self._wake)
         self.inquiries.when_kept = keeping.when_synced
-        window, expire_s = self.overlay.limits.publish_window, self.overlay.durability.expire_s
-        self.committing = Committing(keeping, self.effects, window, self.intake.free)
-        return Desk(keeping, self.core, self.effects, self.committing, expire_s)
+        window, durability = self.overlay.limits.publish_window, self.overlay.durability
+        free = partial(self.intake.free, is_held=self.backpressure.is_held_for_batches)
+        self.committing = Committing(keeping, self.effects, window, free, durability.staged_s)
+        return Desk(keeping, self.core, self.effects, self.committing, durability.expire_s)
 
     @property
     def store_name(self) -> str:

@@ -172,6 +172,9 @@ class Durability(Struct, frozen=True):
         float,
         Meta(ge=0, lt=1e12, description="a durable subscription unused for so long ends; 0: never"),
     ] = 0.0
+    staged_s: Annotated[
+        _Time, Meta(description="rows that are staged, and not committed within it, are dropped")
+    ] = 3_600.0
 
 
 class OverlayConfiguration(Struct, frozen=True, kw_only=True):

@@ -80,6 +80,7 @@ def _disk(broker: "LiveBroker") -> dict[str, object]:
     """Return how the disk is, and the durable subscriptions, where there are any."""
     if broker.keeping is None:
         return {}
+    assert broker.desk is not None, "who has a disk has a desk"
     durables = {
         each.state.name: {
             "position": each.end,
@@ -88,6 +89,7 @@ def _disk(broker: "LiveBroker") -> dict[str, object]:
             "bytes": each.bytes,
             "dropped": each.state.dropped,
             "suspended": each.state.is_suspended,
+            "ends_ns": broker.desk.ends_ns(each),
         }
         for each in broker.keeping.channels.durables
     }

@@ -77,6 +77,10 @@ COMMANDS = {
         "gateway",
     ),
     "store": CommandPlace("octopis.cli.store:app", "What brokers keep on disk: check."),
+    "security": CommandPlace(
+        "octopis.cli.security.app:app",
+        "Who may do what: init, renew, client, password, token, show, check, audit.",
+    ),
     "workload": CommandPlace(
         "octopis.cli.workload:app",
         "From data to scenarios, on Spark: ingest, estimate, build, truth.",
@@ -103,6 +107,9 @@ _LIBRARIES = {
     "starlette": ("Starlette", "gateway"),
     "uvicorn": ("Uvicorn", "gateway"),
     "websockets": ("websockets", "gateway"),
+    "cryptography": ("cryptography", "security"),
+    "jwt": ("PyJWT", "security"),
+    "scramp": ("scramp", "security"),
 }
 """What `pip install octopis` leaves out: what people call it, and the extra that brings it."""
 

@@ -26,6 +26,7 @@ Start with [bold]octopis demo[/bold], then look around:
   [cyan]octopis gateway[/cyan]    HTTP, WebSocket and events for a live overlay, and its page: run
   [cyan]octopis store[/cyan]      what brokers keep on disk: check
   [cyan]octopis durable[/cyan]    subscriptions that outlive their readers: list, show, move, drop
+  [cyan]octopis security[/cyan]   who may do what on an overlay: init, token, check, ...
   [cyan]octopis workload[/cyan]   scenarios from your data, on Spark: ingest, estimate, build, truth
   [cyan]octopis sweep[/cyan]      many simulations at once, on Spark
   [cyan]octopis trace[/cyan]      what runs have left behind: metrics, check, plot

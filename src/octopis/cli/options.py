@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
+from importlib import import_module
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
@@ -101,6 +102,12 @@ _SCHEME = "octopis://"
 _ADDRESS = re.compile(
     r"(?:tcp://|https?://)?([\w.-]+:\d{1,5}|\d+(?:\.\d+){3}|\[[\da-fA-F:]+\](?::\d+)?)/?"
 )
+
+
+def needs_gateway() -> None:
+    """See to it that a gateway can run: its process would say only in its log what it lacks."""
+    for library in ("httptools", "prometheus_client", "starlette", "uvicorn", "websockets"):
+        import_module(library)
 
 
 def load_profile(name: str) -> Profile:

@@ -75,11 +75,20 @@ def say(text: str) -> None:
 
 def ago(then_ns: int) -> str:
     """Say how long ago a time was (nanoseconds since 1970)."""
-    seconds = max(0, time.time_ns() - then_ns) // 10**9
+    return f"{_span(time.time_ns() - then_ns)} ago"
+
+
+def in_time(then_ns: int) -> str:
+    """Say how far ahead a time is (nanoseconds since 1970)."""
+    return f"in {_span(then_ns - time.time_ns())}"
+
+
+def _span(span_ns: int) -> str:
+    seconds = max(0, span_ns) // 10**9
     hours, minutes = divmod(seconds // 60, 60)
     if hours >= _DAYS_FROM_H:
-        return f"{hours // 24} days ago"
-    return f"{hours} h {minutes} min ago" if hours else f"{minutes} min {seconds % 60} s ago"
+        return f"{hours // 24} days"
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds % 60} s"
 
 
 def be_quiet() -> None:

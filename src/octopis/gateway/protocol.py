@@ -8,11 +8,13 @@ import asyncio
 import logging
 from typing import Any, cast
 
+import msgspec
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from octopis.gateway.counts import Counts
+from octopis.gateway.problems import CONTENT_TYPE, Problem
 from octopis.gateway.settings import GatewayLimits
 
 SWEEP_S = 0.5
@@ -42,8 +44,7 @@ class LimitedProtocol(HttpToolsProtocol):
         """Take a connection in, unless there are too many."""
         super().connection_made(cast("asyncio.Transport", transport))
         if len(self.connections) > self.limits.connections:
-            self.counts.ended["connections"] += 1
-            self.transport.abort()
+            self.refuse(503, "connections", "there are too many connections: try again later")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let it go."""
@@ -121,15 +122,15 @@ class LimitedProtocol(HttpToolsProtocol):
         self.head_since = None
         if self.transport.is_closing():
             return
-        body = (
-            f'{{"title":"{"Request Timeout" if status == 408 else "Head Too Large"}",'
-            f'"status":{status},"detail":"{reason}"}}'
-        ).encode()
-        head = (
-            f"HTTP/1.1 {status} Refused\r\ncontent-type: application/problem+json\r\n"
-            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
-        )
-        self.transport.write(head.encode() + body)
+        problem = Problem(status, reason, closes=True)
+        body = msgspec.json.encode(problem.document)
+        head = [
+            f"HTTP/1.1 {status} {problem.document.title}",
+            f"content-type: {CONTENT_TYPE}",
+            f"content-length: {len(body)}",
+            *(f"{name}: {value}" for name, value in problem.headers().items()),
+        ]
+        self.transport.write("\r\n".join((*head, "\r\n")).encode() + body)
         self.transport.close()
 
 

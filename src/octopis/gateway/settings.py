@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta, Struct, structs
 
 from octopis.core.model.suggestion import did_you_mean
+from octopis.core.toml import described
 from octopis.errors import InvalidConfiguration
 from octopis.overlay.gateway import DEFAULT_PORT
 
@@ -80,7 +81,20 @@ def parse_limits(words: Sequence[str]) -> GatewayLimits:
             raise InvalidConfiguration(f"--limit takes NAME=VALUE, not {word!r}{hint}")
         given[name] = value
     try:
-        found = msgspec.convert(given, GatewayLimits, strict=False)
+        return msgspec.convert(given, GatewayLimits, strict=False)
     except msgspec.ValidationError as failure:
         raise InvalidConfiguration(f"--limit: {failure}") from failure
-    return structs.replace(found)
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) else f"{value:g}"
+
+
+def limits_table() -> str:
+    """Return all limits as docs/gateway.md shows them."""
+    lines = ["| limit | | default |", "|---|---|---:|"]
+    lines += [
+        f"| `{each.name}` | {described(GatewayLimits, each.name)} | {_shown(each.default)} |"
+        for each in structs.fields(GatewayLimits)
+    ]
+    return "\n".join(lines)

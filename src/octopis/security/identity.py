@@ -64,7 +64,13 @@ class Identity(Struct, frozen=True):
     """When the credential ends, in seconds since 1970; None where it has no end of its own."""
 
     credential: str = ""
-    """What the credential is known by where it is revoked: a serial number, or a token's id."""
+    """What the credential is known by where it is revoked: a serial number, or a token's id.
+
+    For a password: a mark by which it is told from another one.
+    """
+
+    has_own_roles: bool = False
+    """Whether the roles are said by its token, and are not those of the user."""
 
     def named(self, name: str) -> str:
         """Return what a name of this identity's is called inside the overlay.

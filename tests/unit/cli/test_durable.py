@@ -1,5 +1,6 @@
 """Durable subscriptions on the command line: what is said before and after brokers are asked."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -122,6 +123,9 @@ def test_what_is_out_of_the_ordinary_is_said_in_words():
     assert state_of(suspended=False, dropped=0) == "ok"
     assert state_of(suspended=True, dropped=1_000) == "suspended, 1,000 dropped"
     assert state_of(suspended=False, dropped=0, moved_to="b,0") == "moved to b,0"
+    soon = time.time_ns() + 125 * 10**9 + 10**8
+    said = state_of(suspended=False, dropped=0, ends_ns=soon)
+    assert said.startswith("unused: ends in 2 min ")
     sums = {"bytes": 1_000, "records": 2, "damages": 1, "full": ["a,0"], "failed": ["b,0"]}
     told = dict(disk_facts({**sums, "durables": 1, "lag": 3}))
     assert told["disks that are full"] == "a,0"

@@ -1,4 +1,4 @@
-"""Light commands work without Spark, Arrow, pandas and Matplotlib; others say what to install."""
+"""Light commands work without the libraries of extras; others say what to install."""
 
 import json
 import re
@@ -11,7 +11,9 @@ import pytest
 
 from octopis.cli.commands import COMMANDS, load_command
 
-HEAVY = ("pyspark", "py4j", "pandas", "pyarrow", "matplotlib")
+GATEWAY = ("httptools", "prometheus_client", "starlette", "uvicorn", "websockets")
+SECURITY = ("cryptography", "jwt", "scramp")
+HEAVY = ("pyspark", "py4j", "pandas", "pyarrow", "matplotlib", *GATEWAY, *SECURITY)
 
 PROGRAM = """
 import io, json, sys
@@ -76,6 +78,7 @@ LIGHT = [
     "pub --help",
     "sub --help",
     "bench routing --help",
+    "security init --help",
 ]
 
 
@@ -102,7 +105,11 @@ NEEDS = {
     "overlay play s": ("overlay play", "Arrow", "pipeline"),
     "overlay up --trace t": ("overlay up", "Arrow", "pipeline"),
     "bench simulator": ("bench simulator", "Arrow", "pipeline"),
+    "gateway run": ("gateway run", "(Starlette|Uvicorn|httptools)", "gateway"),
+    "overlay up --gateway": ("overlay up", "httptools", "gateway"),
+    "bench gateway": ("bench gateway", "httptools", "gateway"),
     "topology draw figure-3": ("topology draw", "Matplotlib", "report"),
+    "security init s --topology figure-7": ("security init", "cryptography", "security"),
     "route cases --svg c.svg": ("route cases", "Matplotlib", "report"),
     "demo": ("demo", ON_SPARK, "all"),
     "evaluate": ("evaluate", ON_SPARK, "all"),

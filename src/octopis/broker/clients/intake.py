@@ -12,6 +12,7 @@ import asyncio
 import logging
 import time
 from collections import Counter, OrderedDict
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -27,6 +28,7 @@ from octopis.broker.pace import Pace
 from octopis.broker.recorder import Recorder
 from octopis.broker.settings import Limits
 from octopis.core.routing import Broker
+from octopis.core.routing.table import Entry
 from octopis.core.wire.published import Published, decode_checked
 from octopis.errors import (
     ConnectionFailed,
@@ -266,15 +268,14 @@ class Intake:
         backpressure = self._backpressure
         if publication.held_by == backpressure.version:  # nothing changed since it was looked at
             return [], True
-        count = self.free(part)
+        count = self.free(part, backpressure.is_held)
         if count < len(part):
             publication.held_by = backpressure.version
         return part[:count], count < len(part)
 
-    def free(self, part: list[Published]) -> int:
+    def free(self, part: list[Published], is_held: Callable[[Entry], bool]) -> int:
         """Return how many notifications stand before the first that has to wait."""
         if self._backpressure.holds:
-            is_held = self._backpressure.is_held
             for number, entries in enumerate(self._core.matching(part)):
                 if any(map(is_held, entries)):
                     return number

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from functools import partial
 from hashlib import blake2b
@@ -15,6 +16,7 @@ from octopis.core.delivery.lasting.records import Staged
 from octopis.core.delivery.lasting.staging import Attempt, Commit
 from octopis.core.wire.durable import CommitStaged, DropStaged, StageRows, StagingRequest
 from octopis.core.wire.published import Published, check_size, decode_checked, decode_one
+from octopis.errors import StoreFull
 
 _ROWS = 256
 """So many are published in one turn of the event loop."""
@@ -34,12 +36,14 @@ class Committing:
         effects: Effects,
         window: int,
         free: Callable[[list[Published]], int],
+        staged_s: float,
     ) -> None:
         self._keeping = keeping
         self._staging = keeping.channels.staging
         self._effects = effects
         self._window = window
         self._free = free
+        self._staged_ns = int(staged_s * 1e9)
         self._loop = asyncio.get_running_loop()
         self._asked: dict[tuple[bytes, int], list[tuple[ClientSession, int]]] = {}
         self._is_scheduled = False
@@ -55,13 +59,16 @@ class Committing:
             self._drop(session, request, source)
 
     def _stage(self, session: ClientSession, request: StageRows, source: bytes) -> None:
-        refusal = self._keeping.refusal()
+        refusal = self._keeping.staging_refusal()
         if refusal is not None:
             raise refusal
         check_size(request.rows, self._window)
-        rows = decode_checked(request.rows, session.client)
+        rows = [each.encoded for each in decode_checked(request.rows, session.client)]
         attempt = Attempt(source, request.batch, request.part, request.attempt)
-        self._staging.stage(attempt, request.first, [each.encoded for each in rows])
+        if not self._staging.has_room(attempt, request.first, rows):
+            reason = "what others have staged and not committed leaves no room for more"
+            raise StoreFull(self._keeping.name, reason)
+        self._staging.stage(attempt, request.first, rows, time.monotonic_ns())
         self._answer([(session, request.request)])
 
     def _commit(self, session: ClientSession, request: CommitStaged, source: bytes) -> None:
@@ -86,6 +93,15 @@ class Committing:
             session.answer(request)
             self._effects.add(session)
 
+    def look_after(self) -> None:
+        """Drop what nobody has gone on with for long."""
+        for attempt, rows in self._staging.drop_older(time.monotonic_ns() - self._staged_ns):
+            _log.warning(
+                "%s: %d rows of part %d of batch %d were staged and not committed within "
+                "durability.staged_s: they are dropped",
+                *(self._keeping.name, rows, attempt.part, attempt.batch),
+            )
+
     # Publishing what is decided
 
     def go_on(self) -> None:
@@ -97,7 +113,7 @@ class Committing:
     def _turn(self) -> None:
         self._is_scheduled = False
         keeping = self._keeping
-        if keeping.is_behind or keeping.failure is not None or keeping.channels.is_blocked:
+        if keeping.is_behind or keeping.failure is not None or keeping.channels.holds_batches:
             return  # it is looked at again when publishers may go on
         is_any = False
         for commit in list(self._staging.commits.values()):
@@ -109,12 +125,12 @@ class Committing:
     def _publish(self, commit: Commit) -> bool:
         """Publish some rows of a batch; tell if there are more that may go."""
         start = commit.done
-        rows = self._read(commit, start, min(start + _ROWS, len(commit.rows)))
+        rows = self._read(commit, start, min(start + _ROWS, commit.count))
         part = rows[: self._free(rows)] if rows else []
         if part:
             self._keeping.take(part, [])
             commit.done += len(part)
-        if commit.done == len(commit.rows):
+        if commit.done == commit.count:
             self._staging.finish(commit)
             self._answer(self._asked.pop(commit.key, []))
             return False
@@ -122,7 +138,7 @@ class Committing:
 
     def _read(self, commit: Commit, start: int, end: int) -> list[Published]:
         found = []
-        records = self._keeping.channels.read_records(commit.rows[start:end])
+        records = self._keeping.channels.read_records(commit.where(start, end))
         for row, record in enumerate(records, start):
             assert isinstance(record, Staged), "a batch is made of rows"
             source, sequence = commit.decision.source, commit.sequence(row)

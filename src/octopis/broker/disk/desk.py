@@ -31,6 +31,9 @@ from octopis.core.wire.moving import MoveRequest
 from octopis.errors import InvalidSubscription, OctopisError
 
 _EXPIRE_WARN = 0.8
+_USED_S = 60.0
+"""So old may be what is on disk of when a subscription was used last."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -54,6 +57,7 @@ class Desk:
         self._core = core
         self._effects = effects
         self._expire_s = expire_s
+        self._begun_ns = time.time_ns()
         self._warned: set[Durable] = set()
 
     # What clients ask
@@ -193,7 +197,7 @@ class Desk:
         _log.info("%s: %s", self._core.id, reason)
 
     def _list(self, session: ClientSession, request: ListDurables) -> None:
-        found = [info_of(each) for each in self._durables]
+        found = [self.info_of(each) for each in self._durables]
         session.tell(encode_durable_answer(DurableAnswer(request.request, found)))
 
     def found(self, session: ClientSession, name: str, *, shared: bool) -> Durable:
@@ -240,62 +244,82 @@ class Desk:
             if durable is None:
                 session.answer(request)
             else:
-                session.tell(encode_durable_answer(DurableAnswer(request, [info_of(durable)])))
+                session.tell(encode_durable_answer(DurableAnswer(request, [self.info_of(durable)])))
             self._effects.add(session)
 
         self._keeping.when_synced(answer)
 
+    def info_of(self, durable: Durable) -> DurableInfo:
+        """Return how a durable subscription is."""
+        state = durable.state
+        return DurableInfo(
+            name=state.name,
+            filter=state.filter,
+            policy=state.policy.value,
+            epoch=state.epoch,
+            acked=state.acked,
+            end=durable.end,
+            bytes=durable.bytes,
+            dropped=state.dropped,
+            suspended=state.is_suspended,
+            shared=not state.owner,
+            created_ns=state.created_ns,
+            used_ns=state.used_ns,
+            moved_to=state.moved_to,
+            joins=state.joins,
+            moves=state.moves,
+            ends_ns=self.ends_ns(durable),
+        )
+
     # Time
+
+    def ends_ns(self, durable: Durable) -> int:
+        """Return when one ends that nobody uses; 0: not soon."""
+        age_s = self._age_s(durable)
+        if not self._may_end(durable) or age_s <= _EXPIRE_WARN * self._expire_s:
+            return 0
+        return time.time_ns() + int((self._expire_s - age_s) * 1e9)
+
+    def _age_s(self, durable: Durable) -> float:
+        """Return how long nobody has used one; a broker that was down long gives time to do so."""
+        now_ns = time.time_ns()
+        unused_s, up_s = (now_ns - durable.state.used_ns) / 1e9, (now_ns - self._begun_ns) / 1e9
+        return min(unused_s, _EXPIRE_WARN * self._expire_s + up_s)
+
+    def _may_end(self, durable: Durable) -> bool:
+        return bool(self._expire_s) and not durable.state.joins and not durable.state.moved_to
 
     def look_after(self, now: float) -> None:
         """Answer reads that have waited long enough; end what nobody has used for long."""
         for durable in self._reads.look_after(now):
             self._use(durable)
         for durable in self._durables if self._expire_s else ():
-            if not durable.state.joins and not durable.state.moved_to:
+            if self._may_end(durable):
                 self._look_at_age(durable)
+        self._committing.look_after()
         self._effects.flush()
 
     def _use(self, durable: Durable) -> None:
         """Know that somebody reads it, also where there is nothing to acknowledge."""
-        if time.time_ns() - durable.state.used_ns > 60e9:
-            self._durables.change(durable, used_ns=time.time_ns())
-            self._warned.discard(durable)
+        if self._durables.get(durable.state.name) is not durable:  # it was dropped since
+            return
+        now_ns = time.time_ns()
+        if now_ns - durable.state.used_ns > min(_USED_S, self._expire_s / 10 or _USED_S) * 1e9:
+            self._durables.change(durable, used_ns=now_ns)
 
     def _look_at_age(self, durable: Durable) -> None:
-        age_s = (time.time_ns() - durable.state.used_ns) / 1e9
-        name = durable.state.name
-        if age_s > self._expire_s and self._core.holder_of(durable.id) is not None:
-            self._end(
-                durable, f"nobody has used the durable subscription {name!r} for {age_s:.0f} s"
-            )
+        age_s, name = self._age_s(durable), durable.state.name
+        if age_s <= _EXPIRE_WARN * self._expire_s:
             self._warned.discard(durable)
-        elif age_s > _EXPIRE_WARN * self._expire_s and durable not in self._warned:
+        elif durable not in self._warned:
             self._warned.add(durable)
             left_s = self._expire_s - age_s
             _log.warning(
                 "%s: nobody uses the durable subscription %r; it ends in %.0f s",
-                *(self._core.id, name, left_s),
+                *(self._core.id, name, max(0.0, left_s)),
             )
-
-
-def info_of(durable: Durable) -> DurableInfo:
-    """Return how a durable subscription is."""
-    state = durable.state
-    return DurableInfo(
-        name=state.name,
-        filter=state.filter,
-        policy=state.policy.value,
-        epoch=state.epoch,
-        acked=state.acked,
-        end=durable.end,
-        bytes=durable.bytes,
-        dropped=state.dropped,
-        suspended=state.is_suspended,
-        shared=not state.owner,
-        created_ns=state.created_ns,
-        used_ns=state.used_ns,
-        moved_to=state.moved_to,
-        joins=state.joins,
-        moves=state.moves,
-    )
+        elif age_s > self._expire_s and self._core.holder_of(durable.id) is not None:
+            self._end(
+                durable, f"nobody has used the durable subscription {name!r} for {age_s:.0f} s"
+            )
+            self._warned.discard(durable)

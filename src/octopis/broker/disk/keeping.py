@@ -63,6 +63,7 @@ class Keeping:
         """Open and recover the broker's folder. Raises StoreFailed where that cannot be."""
         options = overlay.durability
         self._id = broker
+        self.name = str(broker)
         self._wait_s = options.wait_s
         begun = time.monotonic()
         self.store = Store(
@@ -139,6 +140,12 @@ class Keeping:
         if self._blocked_at is None or self._loop.time() - self._blocked_at < self._wait_s:
             return None
         return StoreFull(str(self._id), self._why_blocked())
+
+    def staging_refusal(self) -> StoreFailed | None:
+        """Return why nothing may be staged: it has its own room, where publishers have none."""
+        if self.failure is not None:
+            return self.failure
+        return StoreFull(self.name, self._why_blocked()) if self.channels.is_full else None
 
     def _why_blocked(self) -> str:
         if not self.store.has_room:

@@ -37,6 +37,9 @@ class Reads:
         self._loop = asyncio.get_running_loop()
         self._queued: OrderedDict[ClientSession, deque[ReadDurable]] = OrderedDict()
         self._waiting: dict[Durable, list[_Waiting]] = {}
+        self._read: dict[Durable, None] = {}
+        """What was read since it was looked after."""
+
         self._is_scheduled = False
 
     def take(self, session: ClientSession, request: ReadDurable) -> None:
@@ -92,6 +95,7 @@ class Reads:
         self._waiting.setdefault(durable, []).append(_Waiting(session, request, until))
 
     def _answer(self, session: ClientSession, request: ReadDurable, durable: Durable) -> None:
+        self._read[durable] = None
         found = self._durables.read(durable, request.after, request.count, READ_BYTES)
         items = list(zip(found.positions, found.bodies, strict=True))
         about = request.request, durable.state.epoch, found.missing, found.end
@@ -111,7 +115,7 @@ class Reads:
             self._effects.add(session)
 
     def look_after(self, now: float) -> list[Durable]:
-        """Answer who has waited long enough; return what somebody waits for still."""
+        """Answer who has waited long enough; return what was read, or somebody waits for."""
         for durable, many in list(self._waiting.items()):
             there = [each for each in many if not each.session.connection.is_closing]
             for each in there:
@@ -122,4 +126,5 @@ class Reads:
                 self._waiting[durable] = left
             else:
                 del self._waiting[durable]
-        return list(self._waiting)
+        read, self._read = self._read, {}
+        return list(read | dict.fromkeys(self._waiting))

@@ -71,6 +71,9 @@ class Backpressure:
         self.held: frozenset[BrokerId] = frozenset()
         """The hosts to which nothing goes from here for now."""
 
+        self.held_for_batches: frozenset[BrokerId] = frozenset()
+        """The same for committed batches, which have some room on disk for themselves."""
+
         self.paused: frozenset[str] = frozenset()
         """The owners of subscriptions whose clients are too slow, where publishers wait for them
         alone."""
@@ -80,6 +83,7 @@ class Backpressure:
 
         self._has_channels = overlay.has_channels
         self._windows: frozenset[BrokerId] = frozenset()
+        self._lacking: frozenset[BrokerId] = frozenset()
 
         self.change_brokers: list[BrokerId] = []
         """The brokers at which too many changes wait: changes of subscriptions wait for them."""
@@ -93,9 +97,14 @@ class Backpressure:
         """Tell whether what matches an entry has to wait."""
         return entry.host in self.held or entry.subscription.owner in self.paused
 
-    def windows_changed(self, hosts: int) -> None:
-        """Note which hosts, as bits, lack a window of what was sent to them."""
+    def is_held_for_batches(self, entry: Entry) -> bool:
+        """Tell whether what matches an entry has to wait, in a committed batch."""
+        return entry.host in self.held_for_batches or entry.subscription.owner in self.paused
+
+    def windows_changed(self, hosts: int, lacking: int) -> None:
+        """Note for which hosts, as bits, publishers wait; they are `lacking` a window, or more."""
         self._windows = frozenset(self._scot.brokers_in(hosts))
+        self._lacking = frozenset(self._scot.brokers_in(lacking))
         self._look()
 
     def output_changed(self, output: object, begins: bool) -> None:
@@ -156,7 +165,7 @@ class Backpressure:
     def _look(self) -> None:
         self.brokers = self._notices.brokers
         self.change_brokers = self._notices.changes
-        held = set(self._windows)
+        held: set[BrokerId] = set()
         paused: set[str] = set()
         for notice in self._notices.holding():
             if notice.slow:
@@ -166,7 +175,8 @@ class Backpressure:
                     held |= self._behind(self._scot, self._broker, notice.broker, neighbour)
             elif notice.holds:
                 held |= self._known
-        self.held = frozenset(held)
+        self.held = self._windows | held
+        self.held_for_batches = self._lacking | held
         self.paused = frozenset(paused)
         self.version += 1
         self._changed()

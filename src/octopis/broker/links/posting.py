@@ -30,8 +30,9 @@ class PostOutput(Protocol):
 class Posting:
     """The channels of one broker, on the running event loop.
 
-    `held` is called with the hosts, as bits, that publishers have to wait for, when these change;
-    `missed` with what clients here will never get.
+    `held` is called with the hosts, as bits, that publishers have to wait for, and with those that
+    committed batches have to wait for, when these change; `missed` with what clients here will
+    never get.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - what channels have to do with
@@ -41,7 +42,7 @@ class Posting:
         scot: SCOT,
         links: Mapping[BrokerId, PostOutput],
         effects: Effects,
-        held: Callable[[int], None],
+        held: Callable[[int, int], None],
         missed: Callable[[Missed], None],
     ) -> None:
         self.channels = channels
@@ -53,7 +54,7 @@ class Posting:
         self._effects = effects
         self._tell_held = held
         self._tell_missed = missed
-        self._held = 0
+        self._held = 0, 0
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._is_resting = False
@@ -71,9 +72,10 @@ class Posting:
         opening = self.channels.sender.take_posts()
         if opening:
             self._send([*opening], time.monotonic_ns())
-        if self.channels.held != self._held:
-            self._held = self.channels.held
-            self._tell_held(self._held)
+        held = self.channels.held, self.channels.lacking
+        if held != self._held:
+            self._held = held
+            self._tell_held(*held)
 
     def stop(self) -> None:
         """Look no more."""

@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
+from octopis.benchmarks.gateway import run
 from octopis.cli import output
+from octopis.cli.options import needs_gateway
 from octopis.report import machine
 from octopis.signals import stops_as_interrupts
 
@@ -16,8 +18,7 @@ def bench_gateway(
     as_json: output.JsonFlag = False,
 ) -> None:
     """Measure a gateway: POSTs, streams of lines, CloudEvents, server-sent events, WebSockets."""
-    from octopis.benchmarks.gateway import run  # noqa: PLC0415 - the extra may not be there
-
+    needs_gateway()
     figures = []
     with stops_as_interrupts():
         for figure in run.run(seconds):

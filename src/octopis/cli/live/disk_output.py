@@ -3,6 +3,7 @@
 from typing import Any
 
 from octopis.cli import output
+from octopis.core.wire.durable import DurableInfo
 from octopis.overlay.durables import Hosted
 from octopis.overlay.status import Statuses
 
@@ -53,7 +54,9 @@ def print_disks(statuses: Statuses) -> None:
         (name, broker, each["lag"], each["bytes"], each["acknowledged"], each["position"], state)
         for broker, status in stored.items()
         for name, each in status["durables"].items()
-        for state in [state_of(suspended=each["suspended"], dropped=each["dropped"])]
+        for state in [
+            state_of(suspended=each["suspended"], dropped=each["dropped"], ends_ns=each["ends_ns"])
+        ]
     ]
     if durables:
         output.print_table("Durable subscriptions", _DURABLE_COLUMNS, sorted(durables))
@@ -93,14 +96,20 @@ def disk_facts(sums: dict[str, Any]) -> list[tuple[str, object]]:
 # One by one
 
 
-def state_of(*, suspended: bool, dropped: int, moved_to: str = "") -> str:
+def state_of(*, suspended: bool, dropped: int, ends_ns: int = 0, moved_to: str = "") -> str:
     """Say in a few words what is out of the ordinary with a durable subscription."""
     said = [
         f"moved to {moved_to}" if moved_to else "",
         "suspended" if suspended else "",
         f"{dropped:,} dropped" if dropped else "",
+        f"unused: ends {output.in_time(ends_ns)}" if ends_ns else "",
     ]
     return ", ".join(filter(None, said)) or "ok"
+
+
+def _state(info: DurableInfo) -> str:
+    about = {"dropped": info.dropped, "ends_ns": info.ends_ns}
+    return state_of(suspended=info.suspended, moved_to=info.moved_to, **about)
 
 
 def print_durables(called: str, found: list[Hosted]) -> None:
@@ -115,7 +124,6 @@ def print_durables(called: str, found: list[Hosted]) -> None:
 
 def _listed(hosted: Hosted) -> tuple[object, ...]:
     info = hosted.info
-    state = state_of(suspended=info.suspended, dropped=info.dropped, moved_to=info.moved_to)
     return (
         info.name,
         hosted.host,
@@ -124,7 +132,7 @@ def _listed(hosted: Hosted) -> tuple[object, ...]:
         info.acked + 1 if info.lag else "-",
         info.end,
         info.policy,
-        state,
+        _state(info),
         output.ago(info.used_ns),
         info.filter,
     )
@@ -143,10 +151,7 @@ def print_durable(hosted: Hosted, address: str) -> None:
             ("lag", f"{info.lag:,} not acknowledged"),
             ("acknowledged", f"up to {info.acked:,}"),
             ("when the disk is full", info.policy),
-            (
-                "state",
-                state_of(suspended=info.suspended, dropped=info.dropped, moved_to=info.moved_to),
-            ),
+            ("state", _state(info)),
             ("for", "all who know its name" if info.shared else "those who have its secret"),
             ("made", output.ago(info.created_ns)),
             ("last used", output.ago(info.used_ns)),
@@ -174,4 +179,5 @@ def durable_document(hosted: Hosted) -> dict[str, object]:
         "epoch": info.epoch,
         "created_ns": info.created_ns,
         "used_ns": info.used_ns,
+        "ends_ns": info.ends_ns or None,
     }

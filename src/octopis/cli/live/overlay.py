@@ -34,6 +34,7 @@ from octopis.cli.options import (
     addresses_of,
     base_of,
     configured_overlay,
+    needs_gateway,
     overlay_to_run,
 )
 from octopis.errors import InvalidConfiguration, OperationFailed
@@ -99,9 +100,7 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
     if trace is not None:
         _check_trace(trace)
     if gateway or gateway_port is not None:
-        # Its process would only say so in its log.
-        for library in ("httptools", "prometheus_client", "starlette", "uvicorn", "websockets"):
-            import_module(library)
+        needs_gateway()
         gateway_port = GATEWAY_PORT if gateway_port is None else gateway_port
     order = OverlayOrder(
         configuration=format_overlay(overlay),

@@ -94,6 +94,11 @@ class Channels:
         return self.sender.held
 
     @property
+    def lacking(self) -> int:
+        """Targets, as bits, for which batches have to wait that were committed on disk."""
+        return self.sender.held
+
+    @property
     def is_quiet(self) -> bool:
         """Whether there is nothing to look at."""
         return self.receiver.is_quiet and self.sender.is_quiet

@@ -5,7 +5,7 @@ The language is described on one page in docs/filter-language.md.
 
 from octopis.core.filters.advice import warnings_for
 from octopis.core.filters.covers import covers
-from octopis.core.filters.dialects import DIALECTS, parse_filter, print_filter
+from octopis.core.filters.dialects import DIALECTS, checked_dialect, parse_filter, print_filter
 from octopis.core.filters.explain import FilterExplanation, explain
 from octopis.core.filters.filter import Filter
 from octopis.core.filters.python import attr
@@ -15,6 +15,7 @@ __all__ = [
     "Filter",
     "FilterExplanation",
     "attr",
+    "checked_dialect",
     "covers",
     "explain",
     "parse_filter",

@@ -18,7 +18,7 @@ def parse_filter(text: str, dialect: str = "sql") -> Filter:
     if not isinstance(text, str):
         raise InvalidFilter(f"a filter is text, not {type(text).__name__}")
     parse = _parsed_short if len(text) <= _SHORT else _parsed_long
-    return parse(text, _checked(dialect))
+    return parse(text, checked_dialect(dialect))
 
 
 def _parsed(text: str, dialect: str) -> Filter:
@@ -39,14 +39,15 @@ _parsed_long = lru_cache(maxsize=512)(_parsed)
 
 def print_filter(filter_: Filter, dialect: str = "sql") -> str:
     """Return `filter_` as text, or raise InvalidFilter where the dialect cannot say it."""
-    if _checked(dialect) == "padres":
+    if checked_dialect(dialect) == "padres":
         from octopis.core.filters.padres import print_padres  # noqa: PLC0415 - loads Lark
 
         return print_padres(filter_)
     return str(filter_)
 
 
-def _checked(dialect: str) -> str:
+def checked_dialect(dialect: str) -> str:
+    """Return the name of a dialect, or raise InvalidConfiguration."""
     if dialect not in DIALECTS:
         raise InvalidConfiguration(
             f"there is no filter dialect {dialect!r}, only {' and '.join(DIALECTS)}"

@@ -132,7 +132,8 @@ class DurableInfo(msgspec.Struct, frozen=True):
     """How a durable subscription is.
 
     Positions up to `acked` are released, those up to `end` can be read. `epoch` is another where
-    one of the same name was made anew.
+    one of the same name was made anew. `ends_ns` is when it ends if nobody uses it before, where
+    that is soon.
     """
 
     name: str
@@ -150,6 +151,7 @@ class DurableInfo(msgspec.Struct, frozen=True):
     moved_to: str = ""
     joins: bool = False
     moves: int = 0
+    ends_ns: int = 0
 
     @property
     def lag(self) -> int:

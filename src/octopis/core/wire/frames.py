@@ -34,6 +34,8 @@ class FrameKind(IntEnum):
     GOODBYE = 4
     PING = 5
     PONG = 6
+    CHALLENGE = 7
+    PROOF = 8
 
     CHANGES = 16
     SNAPSHOT = 17

@@ -1,7 +1,8 @@
 """The first frames of a connection: who is there, and whether both speak the same protocol.
 
 Whoever connects says hello. A broker answers a broker with a hello of its own, a client with a
-welcome, and anybody else with a refusal before it closes the connection.
+welcome (before which it may have to prove who it is), and anybody else with a refusal before it
+closes the connection.
 """
 
 import msgspec
@@ -9,11 +10,12 @@ import msgspec
 from octopis.core.model import BrokerId
 from octopis.core.wire.control import Refusal
 from octopis.core.wire.frames import BodyDecoder, Frame, FrameKind, encode, encode_frame
+from octopis.core.wire.login import Challenge, Login, decode_challenge
 from octopis.errors import ProtocolError
 
 MAGIC = "octopis"
 VERSION = 1
-HELLO_MAX = 4_096
+HELLO_MAX = 8_192
 """A frame before the hello is at most so long, so that strangers cost no memory."""
 
 CLIENT_ID_MAX = 128
@@ -55,8 +57,14 @@ class ClientHello(msgspec.Struct, frozen=True, tag_field="role", tag="client"):
     session: str = ""
     received: int = 0
     instance: str = ""
+    login: Login | None = None
+    """By what it proves who it is, where it does so by a token or a password."""
+
     magic: str = MAGIC
     version: int = VERSION
+
+    def __repr__(self) -> str:
+        return f"ClientHello({self.client!r}, ...)"  # its secret and its login are nobody's
 
 
 Hello = BrokerHello | ClientHello
@@ -70,6 +78,10 @@ class Welcome(msgspec.Struct, frozen=True):
     `session_ms` after the connection breaks. It is empty where nothing is kept. `store` names the
     disk on which the broker keeps what it accepts: at the same one, publications without an answer
     can be sent again, whatever happened to the broker, and are taken once.
+
+    `client` is what the client is called in the whole overlay, and what it publishes under; empty
+    where that is as it has said. `verifier` is SCRAM's last message of a server: who has a password
+    takes no welcome without it.
     """
 
     broker: BrokerId
@@ -79,6 +91,8 @@ class Welcome(msgspec.Struct, frozen=True):
     resumed: bool = False
     session_ms: int = 0
     store: str = ""
+    client: str = ""
+    verifier: bytes = b""
 
 
 class _Opening(msgspec.Struct):
@@ -136,10 +150,12 @@ def decode_hello(frame: Frame) -> Hello:
     return hello
 
 
-def decode_answer(frame: Frame) -> Hello | Welcome | Refusal:
+def decode_answer(frame: Frame) -> Hello | Welcome | Challenge | Refusal:
     """Return what a broker has answered to a hello, or raise ProtocolError."""
     if frame.kind == FrameKind.WELCOME:
         return _welcome.decode(frame.body)
+    if frame.kind == FrameKind.CHALLENGE:
+        return decode_challenge(frame)
     if frame.kind == FrameKind.REFUSED:
         return _refusal.decode(frame.body)
     return decode_hello(frame)

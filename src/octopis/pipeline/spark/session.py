@@ -36,6 +36,7 @@ from octopis.pipeline.spark.ending import (
     quiet_accumulators,
 )
 from octopis.pipeline.spark.java import check_java, java_gateway, reason_in, without_class
+from octopis.pipeline.spark.saying import said_again
 from octopis.pipeline.spark.settings import (
     JAVA_OPTIONS,
     Settings,
@@ -189,6 +190,7 @@ def _start(settings: Settings) -> Iterator[SparkSession]:
         log = Path(folder) / "java.log"
         with (
             log.open("wb") as sink,
+            said_again(log),
             java_gateway(wanted, sink, log, interrupts) as (conf, java),
             deaths_told(java, settings.memory, log),
         ):

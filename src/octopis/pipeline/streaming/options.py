@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from octopis.client.address import parse_addresses
-from octopis.core.filters import parse_filter
+from octopis.core.filters import checked_dialect, parse_filter
 from octopis.core.model.suggestion import did_you_mean
 from octopis.core.wire.moving import NAME_MAX
 from octopis.errors import InvalidConfiguration
@@ -122,7 +122,7 @@ def _options(said: dict[str, str]) -> Options:
         raise InvalidConfiguration('say where: .option("address", "octopis://127.0.0.1:7400")')
     parse_addresses(address)
     condition = said.get("filter")
-    dialect = said.get("dialect", "sql")
+    dialect = checked_dialect(said.get("dialect", "sql"))
     return Options(
         address=address,
         subscription=_subscription(said),

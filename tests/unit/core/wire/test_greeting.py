@@ -16,6 +16,7 @@ from octopis.core.wire.greeting import (
     encode_welcome,
 )
 from octopis.core.wire.link import overlay_digest
+from octopis.core.wire.login import Token
 from octopis.errors import ProtocolError
 
 A, B = BrokerId("a", 0), BrokerId("b", 1)
@@ -65,6 +66,19 @@ def test_clients_and_brokers_that_know_nothing_of_sessions_are_understood():
     assert decode_hello(Frame(FrameKind.HELLO, encode(old))) == ClientHello("me", 1)
     welcome = {"broker": A, "frame_max": 1_000, "publish_window": 500}
     assert decode_answer(Frame(FrameKind.WELCOME, encode(welcome))) == Welcome(A, 1_000, 500)
+
+
+def test_what_proves_who_somebody_is_stands_in_no_words():
+    token = ClientHello("me", 1, secret="s" * 32, login=Token("my token"))
+    assert decode_hello(frame_of(encode_hello(token))) == token
+    assert repr(token) == "ClientHello('me', ...)"
+    assert repr(token.login) == "Token(...)"
+
+
+def test_token_that_is_too_long_is_refused_without_being_shown():
+    with pytest.raises(ProtocolError) as refusal:
+        decode_hello(frame_of(encode_hello(ClientHello("me", 1, login=Token("t" * 4_097)))))
+    assert "ttt" not in str(refusal.value)
 
 
 def test_welcome_tells_the_limits():

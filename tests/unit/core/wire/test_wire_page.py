@@ -15,7 +15,7 @@ from octopis.broker.links import settling
 from octopis.broker.settings import Limits
 from octopis.core.filters.tree import LENGTH_MAX
 from octopis.core.model import BrokerId, notification
-from octopis.core.wire import client, control, durable, greeting, moving
+from octopis.core.wire import client, control, durable, greeting, login, moving
 from octopis.core.wire.frames import Frame, FrameDecoder, FrameKind, encode_items
 from octopis.core.wire.published import PUBLISH_MAX, PublishedBody
 from octopis.errors import ProtocolError
@@ -26,6 +26,10 @@ PAGE = (Path(__file__).parents[4] / "docs" / "wire.md").read_text(encoding="utf-
 MESSAGES: dict[str, type] = {
     "HELLO": greeting.ClientHello,
     "WELCOME": greeting.Welcome,
+    "login by token": login.Token,
+    "login by password": login.Scram,
+    "CHALLENGE": login.Challenge,
+    "PROOF": login.Proof,
     "REFUSED": control.Refusal,
     "GOODBYE": control.Goodbye,
     "SUBSCRIBE": client.SubscribeRequest,
@@ -83,9 +87,9 @@ def table(*header: str) -> list[list[str]]:
 
 def senders(kind: FrameKind) -> str:
     """Return who sends a kind, as far as the code takes it from them."""
-    if kind is FrameKind.HELLO:
+    if kind in (FrameKind.HELLO, FrameKind.PROOF):
         return "client"
-    if kind in (FrameKind.WELCOME, FrameKind.REFUSED):
+    if kind in (FrameKind.WELCOME, FrameKind.REFUSED, FrameKind.CHALLENGE):
         return "broker"
     from_client = is_known(client.decode_from_client, kind)
     to_client = is_known(client.decode_to_client, kind)
@@ -153,7 +157,7 @@ def type_on_page(found: inspect.Type) -> str:
     if isinstance(found, inspect.ListType):
         return f"array of {type_on_page(found.item_type)}"
     if isinstance(found, inspect.UnionType):
-        return " or ".join(sorted(map(type_on_page, found.types), reverse=True))
+        return " or ".join(sorted({*map(type_on_page, found.types)}, reverse=True))
     return names[type(found)]
 
 

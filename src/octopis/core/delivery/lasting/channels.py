@@ -46,7 +46,11 @@ _SPARSE = 0.5
 _FOR_PUBLISHERS = 0.4
 """Publishers wait when so much of the quota is needed, the rest is for what others send: two hosts
 that are full of what the other one has to take would wait for each other for ever. It is less than
-a half, as a log takes up to twice as much as is needed of it."""
+a half, as a log takes up to twice as much as is needed of it. What is staged has its own room."""
+
+_FOR_BATCHES = 0.5
+"""A batch that was committed goes on up to here: a query that reads here what publishers have
+filled their share with, and writes here too, would else wait for itself."""
 
 
 class LastingChannels(Channels):
@@ -72,7 +76,7 @@ class LastingChannels(Channels):
         self._quota_bytes = quota_bytes
         self.durables = Durables(self._shelf)
         self.moves = Moves(self.durables, self._shelf, origin_of(self.place, store.epoch))
-        self.staging = Staging(self._shelf)
+        self.staging = Staging(self._shelf, quota_bytes)
         self.publishers = Publishers()
         self.hosts = KnownHosts(broker, store)
         self._numbered: deque[tuple[int, int]] = deque()
@@ -129,7 +133,7 @@ class LastingChannels(Channels):
         for position, kept in wanted.items():
             holders = self.durables.holders(kept, position)
             self._shelf.found(position, holders + (position in sent))
-        self.staging.recovered(self.publishers)
+        self.staging.recovered(self.publishers, now_ns)
         self._remember_lives()
         self.receiver.restore(lasts)
         self._synced = self.store.ticket
@@ -296,6 +300,26 @@ class LastingChannels(Channels):
         """Whether publishers wait as there is no room on disk."""
         return self.sender.is_blocked
 
+    @property
+    def lacking(self) -> int:
+        """Targets, as bits, for which batches have to wait that were committed."""
+        return self.sender.lacking
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more may be written."""
+        return not self.store.has_room or self.store.used_bytes >= self._quota_bytes
+
+    @property
+    def holds_batches(self) -> bool:
+        """Whether batches that were committed wait as there is no room on disk."""
+        return self.is_full or self._needed >= _FOR_BATCHES * self._quota_bytes
+
+    @property
+    def _needed(self) -> int:
+        """How many bytes are needed, of what is not staged."""
+        return self.store.live_bytes - self.staging.bytes
+
     def tidy(self) -> None:
         """Write down what others have changed, and have room back that nobody needs."""
         self.hosts.write()
@@ -316,10 +340,9 @@ class LastingChannels(Channels):
             self._look_at_room()
 
     def _look_at_room(self) -> None:
-        store, quota = self.store, self._quota_bytes
-        is_full = not store.has_room or store.used_bytes >= quota
+        is_full = self.is_full
         self.receiver.is_blocked = is_full
-        self.sender.is_blocked = is_full or store.live_bytes >= _FOR_PUBLISHERS * quota
+        self.sender.is_blocked = is_full or self._needed >= _FOR_PUBLISHERS * self._quota_bytes
 
     def _write_again(self, positions: list[int]) -> None:
         """Write at the end of the log what is needed of a part that is mostly not."""

@@ -166,7 +166,12 @@ class LastingSender(Sender):
     @property
     def held(self) -> int:
         """Targets, as bits, for which publishers have to wait."""
-        return self._all if self.is_blocked else super().held
+        return self._all if self.is_blocked else self.lacking
+
+    @property
+    def lacking(self) -> int:
+        """Targets, as bits, that lack a window of notifications."""
+        return super().held
 
     def synced(self, number: int, now_ns: int) -> None:
         """Know that what is numbered up to there is on disk."""

@@ -1,0 +1,1 @@
+"""The security folder of an overlay from the shell: made, renewed, shown."""
