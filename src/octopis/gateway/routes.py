@@ -12,7 +12,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
-from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket
 
 from octopis.errors import OctopisError
@@ -31,6 +30,7 @@ from octopis.gateway.live.poller import Poller
 from octopis.gateway.live.stream import pulses
 from octopis.gateway.openapi import document
 from octopis.gateway.overlay_view import plan_of
+from octopis.gateway.page_files import HEADERS, PageFiles
 from octopis.gateway.problems import NOT_JSON, Problem, bad_json, problem_of
 from octopis.overlay.status import ask_all, totals
 
@@ -58,7 +58,7 @@ def routes_of(
         Route("/durable/{name}", questions.pull),
         Route("/durable/{name}/ack", questions.acknowledge, methods=["POST"]),
         WebSocketRoute("/ws", questions.websocket),
-        Mount("/static", StaticFiles(directory=page)),
+        Mount("/static", PageFiles(directory=page)),
         Route("/notifications", elsewhere, methods=["GET", "POST"]),
     ]
 
@@ -78,7 +78,7 @@ class Questions:
 
     async def page(self, _: Request) -> Response:
         """The dashboard."""
-        return FileResponse(self._page / "index.html", headers={"cache-control": "no-cache"})
+        return FileResponse(self._page / "index.html", headers=HEADERS)
 
     async def favicon(self, _: Request) -> Response:
         """The picture of the page's tab."""
