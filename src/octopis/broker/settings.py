@@ -174,6 +174,26 @@ class Durability(Struct, frozen=True):
     ] = 0.0
 
 
+class Metrics(Struct, frozen=True):
+    """Where the processes of brokers show their metrics to Prometheus."""
+
+    host: Annotated[str, Meta(description="where they are shown")] = Address().host
+    port: Annotated[
+        int,
+        Meta(ge=0, le=65_535, description="of the first process, the others follow; 0: nowhere"),
+    ] = 0
+
+    @property
+    def is_on(self) -> bool:
+        """Whether metrics are shown at all."""
+        return bool(self.port)
+
+    @property
+    def address(self) -> Address:
+        """Where the first process shows them."""
+        return Address(self.host, self.port)
+
+
 class OverlayConfiguration(Struct, frozen=True, kw_only=True):
     """Everything that the brokers of an overlay must agree on, and where each one listens."""
 
@@ -188,6 +208,7 @@ class OverlayConfiguration(Struct, frozen=True, kw_only=True):
 
     addresses: Mapping[BrokerId, Address] = {}
     limits: Limits = Limits()
+    metrics: Metrics = Metrics()
     insecure: bool = False
     """Whether brokers may listen where other machines reach them: there is no authentication."""
 
@@ -198,6 +219,11 @@ class OverlayConfiguration(Struct, frozen=True, kw_only=True):
         for (source, target), shape in self.shapes.items():
             self.scot.link_kind(source, target)
             check(shape, f"the link from {source} to {target}: shape")
+        if self.metrics.is_on and not (self.insecure or self.metrics.address.is_loopback):
+            raise InvalidConfiguration(
+                f"metrics would be shown at {self.metrics.address}, where other machines can read "
+                "them: use metrics.host 127.0.0.1, or say insecure = true"
+            )
         if self.durability.folder and not self.has_channels:
             raise InvalidConfiguration(
                 "what is accepted can be kept on disk only under target routing, with channels: "

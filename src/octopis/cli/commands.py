@@ -93,6 +93,7 @@ _LIBRARIES = {
     "pyarrow": ("Arrow", "pipeline"),
     "pandas": ("pandas", "pipeline"),
     "matplotlib": ("Matplotlib", "report"),
+    "prometheus_client": ("prometheus-client", "gateway"),
 }
 """What `pip install octopis` leaves out: what people call it, and the extra that brings it."""
 

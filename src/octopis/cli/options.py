@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
+from importlib import import_module
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,7 +25,7 @@ from octopis.core.toml import described
 from octopis.core.topology import format_topology
 from octopis.errors import InvalidConfiguration
 from octopis.overlay.registry import find, overlays, state_base
-from octopis.overlay.settings import NamedOverlay, configured
+from octopis.overlay.settings import PORT_MAX, NamedOverlay, configured
 from octopis.scenario.costs import Profile, parse_profile, profile_named
 from octopis.scenario.document import QueueOptions
 from octopis.scenario.plan import PLAN_NUMBERS, plan_from
@@ -77,6 +78,15 @@ DurableOption = Annotated[
         metavar="DIR",
         help="Keep on disk what is accepted, in this folder: it outlives brokers, and durable "
         "subscriptions can be made.",
+    ),
+]
+MetricsPortOption = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        max=PORT_MAX,
+        help="Show metrics for Prometheus at this port; each further process takes the next one. "
+        "0: nowhere.",
     ),
 ]
 StateOption = Annotated[
@@ -185,6 +195,7 @@ def configured_overlay(
     config: Path | None,
     algorithm: Algorithm | None,
     durable: Path | None = None,
+    metrics_port: int | None = None,
 ) -> NamedOverlay:
     """Return the overlay that flags, environment and file describe, the first coming first."""
     if topology is not None and config is not None:
@@ -197,19 +208,26 @@ def configured_overlay(
     flags = {
         ("routing", "algorithm"): None if algorithm is None else algorithm.value,
         ("durability", "folder"): None if durable is None else str(durable),
+        ("metrics", "port"): metrics_port,
     }
     return configured(text, where, os.environ, flags)
 
 
 def overlay_to_run(
-    topology: str | None, config: Path | None, algorithm: Algorithm | None, durable: Path | None
+    topology: str | None,
+    config: Path | None,
+    algorithm: Algorithm | None,
+    durable: Path | None,
+    metrics_port: int | None = None,
 ) -> NamedOverlay:
     """Return the overlay to start; a folder for its brokers is where this command says it is.
 
     Their processes, and those that take their place later, may work elsewhere.
     """
-    found = configured_overlay(topology, config, algorithm, durable)
+    found = configured_overlay(topology, config, algorithm, durable, metrics_port)
     configuration = found.configuration
+    if configuration.metrics.is_on:
+        import_module("prometheus_client")  # here, where its lack can be said in a sentence
     if not configuration.is_durable:
         return found
     folder = str(Path(configuration.durability.folder).absolute())

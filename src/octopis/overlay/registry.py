@@ -42,6 +42,9 @@ class OverlayState(msgspec.Struct, frozen=True, kw_only=True):
     stop_s: float
     """How long stopping it takes at most."""
 
+    metrics: list[str] = []
+    """Where each process shows its metrics, in their order; empty: nowhere."""
+
     @property
     def url(self) -> str:
         """Where to connect: the first broker."""

@@ -21,8 +21,8 @@
 
 Only [topology] is needed; everything else has a default. `OCTOPIS_ROUTING_ALGORITHM=snr` stands for
 `algorithm` under [routing], and so for every key of [routing], [delivery], [durability], [queues],
-[client_queues], [links] and [limits]; `OCTOPIS_INSECURE` for `insecure`. What an overlay is written
-out to is complete, so that it can be read, changed and kept.
+[client_queues], [links], [limits] and [metrics]; `OCTOPIS_INSECURE` for `insecure`. What an overlay
+is written out to is complete, so that it can be read, changed and kept.
 """
 
 import tomllib
@@ -39,6 +39,7 @@ from octopis.broker.settings import (
     Durability,
     Limits,
     LinkQueues,
+    Metrics,
     OverlayConfiguration,
     Shape,
 )
@@ -93,6 +94,7 @@ class OverlayDocument(TopologyDocument, frozen=True, kw_only=True):
     client_queues: ClientQueues = ClientQueues()
     links: LinksTable = LinksTable()
     limits: Limits = Limits()
+    metrics: Metrics = Metrics()
     brokers: dict[str, BrokerTable] = field(default_factory=dict)
 
 

@@ -24,11 +24,13 @@ from typing import Any
 
 import msgspec
 
+from octopis.client.address import Address
 from octopis.core.model import BrokerId
 from octopis.core.topology import SCOT
 from octopis.errors import OperationFailed
 from octopis.overlay.deaths import Deaths
 from octopis.overlay.deployment import Addresses, address_of, open_listeners, planned
+from octopis.overlay.metrics import metrics_places
 from octopis.overlay.process import Child, ProcessOrder
 from octopis.overlay.registry import CONFIGURATION_FILE, OverlayState, StateFolder
 from octopis.overlay.settings import NamedOverlay, format_overlay, parse_overlay
@@ -112,6 +114,7 @@ class Supervisor:
         self._stop = asyncio.Event()
         self._at_once = asyncio.Event()
         self._children: list[Child] = []
+        self._metrics: list[Address] = []
 
     def stop(self) -> None:
         """Begin an orderly stop; where one is under way, end it."""
@@ -140,6 +143,7 @@ class Supervisor:
         overlay = parse_overlay(self._order.configuration, "the overlay's document")
         limits, scot = overlay.configuration.limits, overlay.configuration.scot
         shares = share_brokers(scot, self._order.processes)
+        self._metrics = metrics_places(overlay.configuration, len(shares))
         tables = 0 if self._order.trace is None else len(self._order.level.tables)
         check_descriptors(scot, shares, tables)
         listeners = open_listeners(planned(overlay.configuration, self._order.first_port))
@@ -179,8 +183,14 @@ class Supervisor:
         self, child: Child, listeners: dict[BrokerId, socket], document: Path
     ) -> None:
         numbers = {broker.short: listeners[broker].fileno() for broker in child.brokers}
-        trace, level = self._order.trace, self._order.level
-        await child.start(ProcessOrder(str(document), numbers, trace, level), listeners)
+        order = ProcessOrder(
+            str(document),
+            numbers,
+            self._order.trace,
+            self._order.level,
+            self._metrics[child.number].port if self._metrics else 0,
+        )
+        await child.start(order, listeners)
         for broker in child.brokers:
             listeners[broker].close()
 
@@ -282,4 +292,5 @@ class Supervisor:
             },
             processes=[[broker.short for broker in share] for share in shares],
             stop_s=configuration.limits.drain_s + 2 * _END_S,
+            metrics=[f"http://{each}/metrics" for each in self._metrics],
         )

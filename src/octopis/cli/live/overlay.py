@@ -28,6 +28,7 @@ from octopis.cli.options import (
     AlgorithmOption,
     ConfigOption,
     DurableOption,
+    MetricsPortOption,
     NameArgument,
     StateOption,
     TopologyOption,
@@ -77,6 +78,7 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
             help="The first broker's port, the others follow (7400); 0 for any that are free.",
         ),
     ] = None,
+    metrics_port: MetricsPortOption = None,
     trace: TraceOption = None,
     level: LevelOption = Level.DELIVERIES,
     detach: Annotated[
@@ -86,7 +88,7 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
     as_json: output.JsonFlag = False,
 ) -> None:
     """Start all brokers of an overlay, and say where to connect. Ctrl-C drains and stops it."""
-    overlay = overlay_to_run(topology, config, algorithm, durable)
+    overlay = overlay_to_run(topology, config, algorithm, durable, metrics_port)
     if trace is not None:
         _check_trace(trace)
     order = OverlayOrder(
@@ -230,6 +232,7 @@ def run_broker(  # noqa: PLR0913, PLR0917 - each is an option of the command
     ],
     algorithm: AlgorithmOption = None,
     durable: DurableOption = None,
+    metrics_port: MetricsPortOption = None,
     trace: TraceOption = None,
     level: LevelOption = Level.DELIVERIES,
     verbose: Annotated[
@@ -237,7 +240,7 @@ def run_broker(  # noqa: PLR0913, PLR0917 - each is an option of the command
     ] = False,
 ) -> None:
     """Run one broker until Ctrl-C or SIGTERM; then it drains its queues and stops."""
-    overlay = overlay_to_run(None, config, algorithm, durable).configuration
+    overlay = overlay_to_run(None, config, algorithm, durable, metrics_port).configuration
     chosen = overlay.scot.broker(broker)
     for other in overlay.scot.neighbours(chosen):
         if not overlay.address(other).port:
