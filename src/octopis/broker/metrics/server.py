@@ -67,6 +67,9 @@ class _Handler(WSGIRequestHandler):
 class _Server(ThreadingWSGIServer):
     """The library's server with a bound: the oldest request ends where there are too many."""
 
+    request_queue_size = 128
+    """Who waits to be taken in beyond that tries again a second later: five are too few."""
+
     def __init__(self, *arguments: Any) -> None:
         self._open: dict[socket.socket, None] = {}
         self._lock = Lock()
