@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from octopis import connect_sync
+from octopis.benchmarks.processes import free_ports
 from octopis.cli.commands import COMMANDS, load_command
 from support.overlay_command import Shell, wait_until
 
@@ -203,6 +204,8 @@ def run_all(commands: list[list[str]], folder: Path, limit_s: float) -> None:
         for words in commands:
             if words[:2] == ["overlay", "up"]:
                 words += ["--port", "0"]  # many tests run at a time
+            if "--metrics-port" in words:
+                words[words.index("--metrics-port") + 1] = str(free_ports(8)[0])
             if "--background" in words:
                 in_background.append(shell.start(*words, stdin=subprocess.DEVNULL))
                 assert in_background[-1].wait(timeout=limit_s) == 0

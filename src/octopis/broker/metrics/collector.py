@@ -21,6 +21,7 @@ from prometheus_client.utils import floatToGoString
 from octopis.broker.metrics.declared import HistogramCopy, Kind, Told, read_into
 from octopis.broker.metrics.families import FAMILIES
 from octopis.broker.settings import OverlayConfiguration
+from octopis.core.delivery.options import Level
 from octopis.errors import OperationFailed
 from octopis.version import __version__
 
@@ -91,7 +92,7 @@ class BrokerCollector(Collector):
             "version": __version__,
             "python": platform.python_version(),
             "algorithm": self._overlay.routing.algorithm.value,
-            "level": self._overlay.level,
+            "level": self._overlay.level if self._overlay.has_channels else Level.NONE.value,
         }
 
 

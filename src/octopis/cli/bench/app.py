@@ -9,7 +9,7 @@ import typer
 
 from octopis.benchmarks import calibration, hostile, matching, routing, store
 from octopis.cli import options, output
-from octopis.cli.bench import channels, durable, live, streaming_kills
+from octopis.cli.bench import channels, durable, live, metrics, streaming_kills
 from octopis.cli.topology import load
 from octopis.errors import InvalidConfiguration
 from octopis.report import machine
@@ -95,6 +95,7 @@ def bench_routing(
 app.command(name="broker")(live.bench_broker)
 app.command(name="attack")(live.bench_attack)
 app.command(name="kills")(live.bench_kills)
+app.command(name="metrics")(metrics.bench_metrics)
 app.command(name="streaming-kills")(streaming_kills.bench_streaming_kills)
 app.command(name="channels")(channels.bench_channels)
 app.command(name="durable")(durable.bench_durable)
