@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from octopis import connect_sync
+from octopis.benchmarks.processes import free_ports
 from octopis.cli.commands import COMMANDS, load_command
 from support.overlay_command import Shell, wait_until
 
@@ -227,6 +228,8 @@ def run_all(commands: list[list[str]], folder: Path, limit_s: float) -> None:
             if words[:2] == ["overlay", "up"]:
                 with_gateway = ["--gateway-port", "0"] if "--gateway" in words else []
                 words += ["--port", "0", *with_gateway]  # many tests run at a time
+            if "--metrics-port" in words:
+                words[words.index("--metrics-port") + 1] = str(free_ports(8)[0])
             if "--background" in words:
                 in_background.append(shell.start(*words, stdin=subprocess.DEVNULL))
                 assert in_background[-1].wait(timeout=limit_s) == 0

@@ -16,7 +16,7 @@ import msgspec
 import uvloop
 
 import octopis
-from octopis.broker.settings import Durability, OverlayConfiguration
+from octopis.broker.settings import Durability, Metrics, OverlayConfiguration
 from octopis.client.address import Address
 from octopis.core.delivery.options import DeliveryOptions, Level
 from octopis.core.routing import Algorithm
@@ -51,6 +51,7 @@ def brokers(options: dict[str, Any]) -> None:
             options.get("durability", {"folder": options.get("folder", "")}), Durability
         ),
         addresses={broker: Address(port=port) for broker, port in ports.items()},
+        metrics=Metrics(port=options.get("metrics_port", 0)),
     )
     chosen = [scot.brokers[number] for number in options["brokers"]]
     run(overlay, chosen, lambda addresses: _say({"brokers": len(addresses)}))

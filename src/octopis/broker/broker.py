@@ -29,6 +29,7 @@ from octopis.broker.links.posting import Posting
 from octopis.broker.links.settling import Inquiries
 from octopis.broker.listening import Listening, guard_of
 from octopis.broker.memory import Memory
+from octopis.broker.metrics.delays import Delays, index_of
 from octopis.broker.pace import Pace
 from octopis.broker.recorder import Recorder
 from octopis.broker.settings import OverlayConfiguration
@@ -38,7 +39,6 @@ from octopis.client.address import Address
 from octopis.core.delivery.channels import Channels
 from octopis.core.delivery.posts import Post
 from octopis.core.delivery.receiver import Missed
-from octopis.core.matching import BitsetIndex
 from octopis.core.model import BrokerId
 from octopis.core.routing import Broker
 from octopis.core.routing.spreading import LIFE_BITS
@@ -94,6 +94,9 @@ class LiveBroker:
         self.started_at = time.time()
         self.recorder = recorder or Recorder()
         routing, life = overlay.routing, secrets.randbits(LIFE_BITS)
+        self.delays = Delays() if overlay.metrics.is_on else None
+        """What is measured now and then, where metrics are shown."""
+
         self.keeping = Keeping(broker, overlay, life) if overlay.is_durable else None
         """The disk, where there is one."""
 
@@ -109,7 +112,7 @@ class LiveBroker:
             congestion_threshold=routing.congestion_threshold,
             window_ms=routing.window_ms,
             links_up=False,
-            index=partial(BitsetIndex, _builder().submit),
+            index=partial(index_of, self.delays, _builder().submit),
             life=life,
             channels=channels,
         )
@@ -156,6 +159,8 @@ class LiveBroker:
 
     def _begin_to_keep(self, keeping: Keeping) -> Desk:
         assert self.posting is not None, "what is kept goes on channels"
+        if self.delays is not None:
+            keeping.store.on_syncs = self.delays.synced
         keeping.begin(self.core, self.effects, self.posting.stir, self._wake)
         self.inquiries.when_kept = keeping.when_synced
         limits, durability = self.overlay.limits, self.overlay.durability

@@ -4,7 +4,6 @@ It keeps to what `octopis.core.routing.broker` demands of a driver: effects are 
 before the core is told anything else. What was put on queues leaves them at the next `flush`.
 """
 
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
@@ -50,9 +49,6 @@ class Effects:
         self._clients = clients
         self._recorder = recorder
         self._unsent: dict[Output, None] = {}
-        self.sent: defaultdict[BrokerId, Counter[Reason]] = defaultdict(Counter)
-        """How many messages were put on the queue of each link, by reason."""
-
         self.undelivered = 0
         """Deliveries for clients that are gone already."""
 
@@ -71,7 +67,6 @@ class Effects:
                 self._unsent[client] = None
             elif isinstance(effect, Enqueue):
                 link = self._links[effect.link]
-                self.sent[effect.link].update(effect.reasons)
                 link.enqueue(effect.messages, effect.reasons)
                 self._unsent[link] = None
             elif isinstance(effect, Lost):

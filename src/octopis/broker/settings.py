@@ -207,6 +207,26 @@ class SecurityOptions(Struct, frozen=True):
     ] = 30.0
 
 
+class Metrics(Struct, frozen=True):
+    """Where the processes of brokers show their metrics to Prometheus."""
+
+    host: Annotated[str, Meta(description="where they are shown")] = Address().host
+    port: Annotated[
+        int,
+        Meta(ge=0, le=65_535, description="of the first process, the others follow; 0: nowhere"),
+    ] = 0
+
+    @property
+    def is_on(self) -> bool:
+        """Whether metrics are shown at all."""
+        return bool(self.port)
+
+    @property
+    def address(self) -> Address:
+        """Where the first process shows them."""
+        return Address(self.host, self.port)
+
+
 class OverlayConfiguration(Struct, frozen=True, kw_only=True):
     """Everything that the brokers of an overlay must agree on, and where each one listens."""
 
@@ -225,6 +245,7 @@ class OverlayConfiguration(Struct, frozen=True, kw_only=True):
 
     limits: Limits = Limits()
     security: SecurityOptions = SecurityOptions()
+    metrics: Metrics = Metrics()
     insecure: bool = False
     """Whether brokers may listen where other machines reach them although anybody is let in."""
 
@@ -239,6 +260,11 @@ class OverlayConfiguration(Struct, frozen=True, kw_only=True):
             raise InvalidConfiguration(
                 "insecure = true and security.folder exclude each other: with security, brokers "
                 "may listen anywhere; remove the one that is not meant"
+            )
+        if self.metrics.is_on and not (self.insecure or self.metrics.address.is_loopback):
+            raise InvalidConfiguration(
+                f"metrics would be shown at {self.metrics.address}, where other machines can read "
+                "them: use metrics.host 127.0.0.1, or say insecure = true"
             )
         if self.durability.folder and not self.has_channels:
             raise InvalidConfiguration(

@@ -1,7 +1,6 @@
 """How a live broker is, as JSON-able values: what `octopis overlay status` shows."""
 
 import time
-from collections import Counter
 from dataclasses import asdict
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -9,13 +8,9 @@ from typing import TYPE_CHECKING
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.links.link import NeighbourLink
 from octopis.core.delivery.options import Level
-from octopis.core.routing import Reason
 
 if TYPE_CHECKING:
     from octopis.broker.broker import LiveBroker
-
-_AROUND_OVERLOAD = (Reason.AROUND_OVERLOAD, Reason.CASE_II, Reason.CASE_III)
-"""Under target routing, and under DNR."""
 
 
 def status_of(broker: "LiveBroker") -> dict[str, object]:
@@ -106,26 +101,18 @@ def _link(broker: "LiveBroker", link: NeighbourLink) -> dict[str, object]:
         "queue_length": status.queue_length,
         "queue_bytes": link.queue.bytes,
         "changes_waiting": len(link.changes),
-        "sent": _sent(broker.effects.sent[link.neighbour]),
         "q_in": status.q_in,
         "q_out": status.q_out,
         "congestion_element": round(status.congestion_element, 3),
         "overloaded": status.is_overloaded,
         "backpressure": link.queue.has_backpressure,
+        "sent": link.sent,
+        "around_overload": status.around_overload,
+        "around_fault": status.around_fault,
         "dropped": link.dropped,
         "lost_when_cut": link.lost,
         "unreadable": link.unreadable,
         "reconnects": max(0, link.reconnects),
-    }
-
-
-def _sent(by_reason: Counter[Reason]) -> dict[str, int]:
-    """Return how many copies of notifications went to a link, and how many of them around."""
-    changes = by_reason[Reason.SUBSCRIPTION] + by_reason[Reason.SYNC]
-    return {
-        "all": by_reason.total() - changes,
-        "around_overload": sum(by_reason[each] for each in _AROUND_OVERLOAD),
-        "around_fault": by_reason[Reason.AROUND_FAULT],
     }
 
 

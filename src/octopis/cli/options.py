@@ -25,7 +25,7 @@ from octopis.core.toml import described
 from octopis.core.topology import format_topology
 from octopis.errors import InvalidConfiguration
 from octopis.overlay.registry import find, overlays, state_base
-from octopis.overlay.settings import NamedOverlay, configured
+from octopis.overlay.settings import PORT_MAX, NamedOverlay, configured
 from octopis.scenario.costs import Profile, parse_profile, profile_named
 from octopis.scenario.document import QueueOptions
 from octopis.scenario.plan import PLAN_NUMBERS, plan_from
@@ -86,6 +86,15 @@ SecureOption = Annotated[
         metavar="DIR",
         help="Encrypt everything, and let in who logs in: by certificates, users and roles in this "
         "folder, as `octopis security init` makes it.",
+    ),
+]
+MetricsPortOption = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        max=PORT_MAX,
+        help="Show metrics for Prometheus at this port; each further process takes the next one. "
+        "0: nowhere.",
     ),
 ]
 StateOption = Annotated[
@@ -204,12 +213,13 @@ def takes_plan(**defaults: Any) -> Callable[[Command], Command]:
     return decorate
 
 
-def configured_overlay(
+def configured_overlay(  # noqa: PLR0913, PLR0917 - each is a flag
     topology: str | None,
     config: Path | None,
     algorithm: Algorithm | None,
     durable: Path | None = None,
     secure: Path | None = None,
+    metrics_port: int | None = None,
 ) -> NamedOverlay:
     """Return the overlay that flags, environment and file describe, the first coming first."""
     if topology is not None and config is not None:
@@ -223,23 +233,27 @@ def configured_overlay(
         ("routing", "algorithm"): None if algorithm is None else algorithm.value,
         ("durability", "folder"): None if durable is None else str(durable),
         ("security", "folder"): None if secure is None else str(secure),
+        ("metrics", "port"): metrics_port,
     }
     return configured(text, where, os.environ, flags)
 
 
-def overlay_to_run(
+def overlay_to_run(  # noqa: PLR0913, PLR0917 - each is a flag
     topology: str | None,
     config: Path | None,
     algorithm: Algorithm | None,
     durable: Path | None,
     secure: Path | None = None,
+    metrics_port: int | None = None,
 ) -> NamedOverlay:
     """Return the overlay to start; folders for its brokers are where this command says they are.
 
     Their processes, and those that take their place later, may work elsewhere.
     """
-    found = configured_overlay(topology, config, algorithm, durable, secure)
+    found = configured_overlay(topology, config, algorithm, durable, secure, metrics_port)
     configuration = found.configuration
+    if configuration.metrics.is_on:
+        import_module("prometheus_client")  # here, where its lack can be said in a sentence
     for table in ("durability", "security"):
         settings = getattr(configuration, table)
         if settings.folder:

@@ -13,7 +13,7 @@ import resource
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import uvloop
 
@@ -144,7 +144,12 @@ async def running(
     live: dict[BrokerId, LiveBroker] = {}
     pace = Pace()
     parse_filter("TRUE")  # the grammar is loaded before anybody waits for a broker
-    with Tracing(trace, chosen) if trace is not None else nullcontext() as tracing:
+    async with AsyncExitStack() as stack:
+        tracing = None if trace is None else stack.enter_context(Tracing(trace, chosen))
+        if overlay.metrics.is_on:
+            from octopis.broker.metrics.server import exposed  # noqa: PLC0415 - an extra brings it
+
+            await stack.enter_async_context(exposed(overlay, live))
         try:
             for broker in chosen:
                 recorder = None if tracing is None else TraceRecorder(broker, overlay, tracing)

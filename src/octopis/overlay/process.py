@@ -30,6 +30,7 @@ from octopis.overlay.deployment import (
     running,
     spare_the_collector,
 )
+from octopis.overlay.metrics import shown_at
 from octopis.overlay.settings import parse_overlay
 from octopis.trace import Level
 
@@ -55,6 +56,7 @@ class ProcessOrder(msgspec.Struct, frozen=True):
     level: Level = Level.DELIVERIES
     link_listeners: dict[str, int] = {}
     """Under security, the sockets at which they listen for neighbours."""
+    metrics_port: int = 0
 
 
 class Child:
@@ -192,6 +194,7 @@ def main() -> None:
 async def _serve(order: ProcessOrder) -> None:
     path = Path(order.configuration)
     overlay = parse_overlay(path.read_text(encoding="utf-8"), str(path)).configuration
+    overlay = shown_at(overlay, order.metrics_port)
     listeners, link_listeners = (
         {overlay.scot.broker(name): socket.socket(fileno=number) for name, number in each.items()}
         for each in (order.listeners, order.link_listeners)

@@ -48,6 +48,9 @@ class OverlayState(msgspec.Struct, frozen=True, kw_only=True):
     gateway: str = ""
     """Where its gateway is, as http://127.0.0.1:7480; empty without one."""
 
+    metrics: list[str] = []
+    """Where each process shows its metrics, in their order; empty: nowhere."""
+
     @property
     def url(self) -> str:
         """Where to connect: the first broker."""

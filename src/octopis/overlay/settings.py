@@ -24,8 +24,8 @@
 
 Only [topology] is needed; everything else has a default. `OCTOPIS_ROUTING_ALGORITHM=snr` stands for
 `algorithm` under [routing], and so for every key of [routing], [delivery], [durability], [queues],
-[client_queues], [links], [limits] and [security]; `OCTOPIS_INSECURE` for `insecure`. What an
-overlay is written out to is complete, so that it can be read, changed and kept.
+[client_queues], [links], [limits], [security] and [metrics]; `OCTOPIS_INSECURE` for `insecure`.
+What an overlay is written out to is complete, so that it can be read, changed and kept.
 """
 
 import tomllib
@@ -42,6 +42,7 @@ from octopis.broker.settings import (
     Durability,
     Limits,
     LinkQueues,
+    Metrics,
     OverlayConfiguration,
     SecurityOptions,
     Shape,
@@ -101,6 +102,7 @@ class OverlayDocument(TopologyDocument, frozen=True, kw_only=True):
     links: LinksTable = LinksTable()
     limits: Limits = Limits()
     security: SecurityOptions = SecurityOptions()
+    metrics: Metrics = Metrics()
     brokers: dict[str, BrokerTable] = field(default_factory=dict)
 
 

@@ -23,6 +23,7 @@ from typing import Any
 
 import msgspec
 
+from octopis.client.address import Address
 from octopis.core.model import BrokerId
 from octopis.core.topology import SCOT
 from octopis.errors import OperationFailed
@@ -30,6 +31,7 @@ from octopis.overlay.deaths import Deaths
 from octopis.overlay.deployment import planned, planned_links
 from octopis.overlay.gateway import GatewayProcess
 from octopis.overlay.listeners import Listeners, Places
+from octopis.overlay.metrics import metrics_places
 from octopis.overlay.process import Child, ProcessOrder
 from octopis.overlay.registry import CONFIGURATION_FILE, OverlayState, StateFolder
 from octopis.overlay.settings import NamedOverlay, format_overlay, parse_overlay
@@ -124,6 +126,7 @@ class Supervisor:
         self._children: list[Child] = []
         port = order.gateway_port
         self._gateway = None if port is None else GatewayProcess(port)
+        self._metrics: list[Address] = []
 
     def stop(self) -> None:
         """Begin an orderly stop; where one is under way, end it."""
@@ -152,6 +155,7 @@ class Supervisor:
         overlay = parse_overlay(self._order.configuration, "the overlay's document")
         limits, scot = overlay.configuration.limits, overlay.configuration.scot
         shares = share_brokers(scot, self._order.processes)
+        self._metrics = metrics_places(overlay.configuration, len(shares))
         tables = 0 if self._order.trace is None else len(self._order.level.tables)
         check_descriptors(scot, shares, tables, 1 + overlay.configuration.is_secure)
         if overlay.configuration.is_secure:  # found here, and not by each process
@@ -214,7 +218,8 @@ class Supervisor:
             for each in listeners
         )
         trace, level = self._order.trace, self._order.level
-        order = ProcessOrder(str(document), clients, trace, level, links)
+        metrics_port = self._metrics[child.number].port if self._metrics else 0
+        order = ProcessOrder(str(document), clients, trace, level, links, metrics_port)
         await child.start(order, listeners.of(child.brokers))
         listeners.close(child.brokers)
 
@@ -317,4 +322,5 @@ class Supervisor:
             processes=[[broker.short for broker in share] for share in shares],
             stop_s=configuration.limits.drain_s + 2 * _END_S,
             credentials=self._order.credentials,
+            metrics=[f"http://{each}/metrics" for each in self._metrics],
         )

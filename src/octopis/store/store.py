@@ -91,6 +91,9 @@ class Store:
         self._unwritten: dict[int, bytes] = {}
         self._written_until = 1
         self._sync_ns: deque[int] = deque(maxlen=_SYNCS_KEPT)
+        self.on_syncs: Callable[[list[int]], None] = lambda _: None
+        """Told how long syncs took, in nanoseconds."""
+
         self._writer: Writer | None = None
         self._loop: AbstractEventLoop | None = None
         self._journal: Journal | None = None
@@ -323,6 +326,7 @@ class Store:
             del self._unwritten[position]
         self._written_until = max(self._written_until, until)
         self._sync_ns.extend(sync_ns)
+        self.on_syncs(sync_ns)
         self.synced = ticket
         self._on_synced(ticket)
 

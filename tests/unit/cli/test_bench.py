@@ -271,3 +271,19 @@ def test_store_is_measured_and_leaves_nothing_behind(octopis, monkeypatch, tmp_p
     assert len(figures) == 7
     assert all(value > 0 for value in figures.values())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_metrics_measures_what_showing_them_costs(octopis):
+    words = ("--notifications", "2000", "--rounds", "1", "--every-s", "0.05", "--json")
+    status, printed, said = octopis("bench", "metrics", *words)
+    assert status == 0, said
+    found = json.loads(printed)
+    figures = found["figures"]
+    assert [(each["brokers"], each["subscriptions"]) for each in figures] == [
+        (1, 1000),
+        (1, 50),
+        (3, 50),
+    ]
+    assert all(each["off_us"] > 0 and each["on_us"] > 0 for each in figures)
+    assert all(len(each["ratios"]) == 1 and each["scrapes"] >= 1 for each in figures)
+    assert found["target"] == 1.02

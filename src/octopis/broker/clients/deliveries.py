@@ -5,6 +5,7 @@ from operator import itemgetter
 
 from octopis.broker.clients.kept import SentDeliveries
 from octopis.broker.connection import WRITE_BYTES, Connection
+from octopis.broker.metrics.delays import ClientDelays
 from octopis.broker.queue import OutputQueue
 from octopis.broker.recorder import ClientLog
 from octopis.core.wire.client import encode_delivery, encode_gap
@@ -22,7 +23,12 @@ class Deliveries:
     """
 
     def __init__(
-        self, queue: OutputQueue, sent: SentDeliveries, log: ClientLog | None, window: int
+        self,
+        queue: OutputQueue,
+        sent: SentDeliveries,
+        log: ClientLog | None,
+        window: int,
+        delays: ClientDelays | None = None,
     ) -> None:
         self.queue = queue
         self.count = 0
@@ -32,6 +38,7 @@ class Deliveries:
         self.window = window
         self._sent = sent
         self._log = log
+        self._delays = delays
         self._fresh: list[Encoded] = []
         self._again: deque[tuple[int, list[bytes]]] = deque()
         self._consumed = 0
@@ -41,6 +48,8 @@ class Deliveries:
         """Take a notification for these of the client's subscriptions, by numbers and by ids."""
         if self._log is not None:
             self._log.queued(notification, subscriptions)
+        if self._delays is not None:
+            self._delays.latest = notification
         self._fresh.append((FrameKind.DELIVER, encode_delivery(numbers, notification.encoded)))
 
     def enqueue(self) -> bool:
@@ -49,6 +58,8 @@ class Deliveries:
             return False
         self.queue.put(self._fresh)
         self._fresh = []
+        if self._delays is not None:
+            self._delays.queued(self.count + self.dropped + len(self.queue))
         return True
 
     def send(self, connection: Connection) -> None:
@@ -65,6 +76,8 @@ class Deliveries:
             self.count += len(batch)
             if self._log is not None:
                 self._log.left(len(batch))
+            if self._delays is not None:
+                self._delays.left(self.count + self.dropped)
             self._sent.add(batch, _write(connection, dropped, batch), dropped)
 
     def consumed(self, count: int) -> bool:
@@ -87,6 +100,8 @@ class Deliveries:
         self._dropped_unsaid += dropped
         if self._log is not None:
             self._log.dropped(dropped)
+        if self._delays is not None:
+            self._delays.dropped(self.count + self.dropped)
 
     def may_resume(self, received: int) -> bool:
         """Tell whether all is here that a client lacks which has received so many."""

@@ -14,6 +14,7 @@ from octopis.broker.clients.requests import Requests
 from octopis.broker.clients.shares import Share, Shares
 from octopis.broker.connection import Connection
 from octopis.broker.disk.codec import source_of
+from octopis.broker.metrics.delays import ClientDelays
 from octopis.broker.queue import OutputQueue
 from octopis.broker.settings import ClientPolicy
 from octopis.core.model import BrokerId, Notification
@@ -101,7 +102,9 @@ class ClientSession(Requests):
         else:
             queue = OutputQueue(bounds)
         sent = SentDeliveries(hello, bounds, broker.memory, keeps=bool(self.token))
-        self.deliveries = Deliveries(queue, sent, broker.recorder.client_log(), hello.window)
+        delays = None if broker.delays is None else ClientDelays(broker.delays.delivery)
+        log = broker.recorder.client_log()
+        self.deliveries = Deliveries(queue, sent, log, hello.window, delays)
         self._kept_at: float | None = None  # since when there is no connection
         self._answers = Answers()
         self._missed: deque[bytes] = deque(maxlen=_MISSED_MAX)  # told, but perhaps not heard

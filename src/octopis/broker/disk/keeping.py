@@ -74,7 +74,9 @@ class Keeping:
             sync=options.sync,
             interval_s=options.interval_ms / 1000,
         )
-        quota = options.quota_bytes
+        self.quota_bytes = quota = options.quota_bytes
+        """What may be in use on disk."""
+
         about = broker, overlay.scot, life, overlay.delivery
         self.channels = LastingChannels(*about, self.store, WireCodec(), quota)
         try:
@@ -86,7 +88,9 @@ class Keeping:
         self._blocked_at: float | None = None
         self._warned_at = -_WARN_S
         self._waiting: deque[_Waiting] = deque()
-        self._unsynced = 0
+        self.unsynced = 0
+        """How many bytes of publications wait for the disk."""
+
         self._actions: deque[tuple[int, Callable[[], None]]] = deque()
         self._loop = asyncio.get_running_loop()
         self._say_recovered(time.monotonic() - begun)
@@ -131,7 +135,7 @@ class Keeping:
     @property
     def is_behind(self) -> bool:
         """Whether publishers have to wait for the disk."""
-        return self._unsynced > _UNSYNCED_BYTES
+        return self.unsynced > _UNSYNCED_BYTES
 
     def refusal(self) -> StoreFailed | None:
         """Return why nothing is accepted, if that is so for longer than publishers wait."""
@@ -157,7 +161,7 @@ class Keeping:
         fresh = [each for each in batch if not self.channels.has(each)]
         accepted = self._core.accept(fresh, time.monotonic_ns()) if fresh else None
         size = sum(len(each.encoded) for each in fresh)
-        self._unsynced += size
+        self.unsynced += size
         self._waiting.append(_Waiting(self.store.ticket, size, accepted, answers))
         if self.store.synced >= self.store.ticket:  # it was all there before
             self._synced(self.store.ticket)
@@ -168,7 +172,7 @@ class Keeping:
         was_behind = self.is_behind
         while self._waiting and self._waiting[0].ticket <= ticket:
             waiting = self._waiting.popleft()
-            self._unsynced -= waiting.size
+            self.unsynced -= waiting.size
             if waiting.accepted is not None:
                 for effects in self._core.release(waiting.accepted, now_ns):
                     self._effects.carry_out(effects)
@@ -235,7 +239,7 @@ class Keeping:
             "bytes": self.store.used_bytes,
             "live_bytes": self.store.live_bytes,
             "records": self.store.records,
-            "unsynced_bytes": self._unsynced,
+            "unsynced_bytes": self.unsynced,
             "syncs": times.count,
             "sync_ms_mean": round(times.mean / 1e6, 3),
             "sync_ms_max": round(times.max / 1e6, 3),

@@ -29,12 +29,7 @@ if TYPE_CHECKING:
 SYSTEM_BUFFER_BYTES = 256 * 1024
 """What the system may hold of a link, unseen by the link status table, in each direction."""
 
-_SLOW_KINDS = (
-    FrameKind.CHANGES,
-    FrameKind.SNAPSHOT,
-    FrameKind.HOST_STATE,
-    FrameKind.HOST_TABLE,
-)
+_SLOW_KINDS = FrameKind.CHANGES, FrameKind.SNAPSHOT, FrameKind.HOST_STATE, FrameKind.HOST_TABLE
 _INBOX_MARK = 256
 """Frames of changes that wait to be taken in, beyond which hosts take no more of them."""
 
@@ -57,6 +52,7 @@ class NeighbourLink:
         self.connection: Connection | None = None
         self.dropped = 0
         self.lost = 0
+        self.sent = self.sent_bytes = 0  # of the queue alone: posts and control messages pass it
         self.reconnects = -1
         self.heard_at = 0.0
         """When the neighbour has sent messages the last time, by the event loop's clock."""
@@ -365,7 +361,10 @@ class NeighbourLink:
             if self._queue_log is not None:
                 self._queue_log.left(left, time.time_ns())
         self._core.messages_left(self.neighbour, left, time.monotonic_ns())
-        return b"".join(frames_of(batch))
+        data = b"".join(frames_of(batch))
+        self.sent += left
+        self.sent_bytes += len(data)
+        return data
 
     def _pump_shaped(self, connection: Connection, shaper: Shaper) -> None:
         now = self._loop.time()

@@ -10,7 +10,7 @@ import typer
 from octopis.benchmarks import calibration, hostile, matching, routing, store
 from octopis.benchmarks.parts import Part
 from octopis.cli import options, output
-from octopis.cli.bench import channels, durable, gateway, live, streaming_kills
+from octopis.cli.bench import channels, durable, gateway, live, metrics, streaming_kills
 from octopis.cli.topology import load
 from octopis.errors import InvalidConfiguration
 from octopis.report import machine
@@ -97,6 +97,7 @@ app.command(name="broker")(live.bench_broker)
 app.command(name="gateway")(gateway.bench_gateway)
 app.command(name="attack")(live.bench_attack)
 app.command(name="kills")(live.bench_kills)
+app.command(name="metrics")(metrics.bench_metrics)
 app.command(name="streaming-kills")(streaming_kills.bench_streaming_kills)
 app.command(name="channels")(channels.bench_channels)
 app.command(name="durable")(durable.bench_durable)

@@ -31,6 +31,7 @@ from octopis.cli.options import (
     ConfigOption,
     CredentialsOption,
     DurableOption,
+    MetricsPortOption,
     NameArgument,
     SecureOption,
     StateOption,
@@ -92,6 +93,7 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
         int | None,
         typer.Option(min=0, max=PORT_MAX, help=f"Its port ({GATEWAY_PORT}); 0 for any."),
     ] = None,
+    metrics_port: MetricsPortOption = None,
     trace: TraceOption = None,
     level: LevelOption = Level.DELIVERIES,
     detach: Annotated[
@@ -101,7 +103,7 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
     as_json: output.JsonFlag = False,
 ) -> None:
     """Start all brokers of an overlay, and say where to connect. Ctrl-C drains and stops it."""
-    overlay = overlay_to_run(topology, config, algorithm, durable, secure)
+    overlay = overlay_to_run(topology, config, algorithm, durable, secure, metrics_port)
     if trace is not None:
         _check_trace(trace)
     if gateway or gateway_port is not None:
@@ -256,6 +258,7 @@ def run_broker(  # noqa: PLR0913, PLR0917 - each is an option of the command
     algorithm: AlgorithmOption = None,
     durable: DurableOption = None,
     secure: SecureOption = None,
+    metrics_port: MetricsPortOption = None,
     trace: TraceOption = None,
     level: LevelOption = Level.DELIVERIES,
     verbose: Annotated[
@@ -263,7 +266,8 @@ def run_broker(  # noqa: PLR0913, PLR0917 - each is an option of the command
     ] = False,
 ) -> None:
     """Run one broker until Ctrl-C or SIGTERM; then it drains its queues and stops."""
-    overlay = overlay_to_run(None, config, algorithm, durable, secure).configuration
+    found = overlay_to_run(None, config, algorithm, durable, secure, metrics_port)
+    overlay = found.configuration
     chosen = overlay.scot.broker(broker)
     for other in overlay.scot.neighbours(chosen):
         if not overlay.link_address(other).port:

@@ -63,6 +63,8 @@ def print_started(state: OverlayState, *, detached: bool) -> None:
         output.print_table("", ("broker", "address"), list(state.addresses.items()))
     else:
         output.say(f"All addresses are in {state.folder}/state.json.")
+    if state.metrics:
+        output.say(f"Metrics, one address for each process: {' '.join(state.metrics)}")
     ending = f"octopis overlay down {state.name}" if detached else "Ctrl-C"
     output.say(f"How it is: octopis overlay status. To stop it: {ending}.")
 

@@ -30,6 +30,8 @@ class LinkStatus:
     __slots__ = (
         "_window_end_ns",
         "_window_ns",
+        "around_fault",
+        "around_overload",
         "congestion_threshold",
         "entering",
         "is_icol",
@@ -60,6 +62,9 @@ class LinkStatus:
         self._window_end_ns = window_ns
         self.leaves_at = NEVER
         self.queue_length = self.entering = self.leaving = 0
+        self.around_overload = self.around_fault = 0
+        """Copies of notifications that were put on this link to go around others."""
+
         self.finish_window(0, 0)
 
     @property

@@ -21,6 +21,7 @@ from octopis.core.routing.tnr import Crossroads, Detours, own_reasons, redirect,
 _QUICK_PARTS = 8
 """So many times as much may wait for a link that has been quick so far."""
 
+_AROUND_OVERLOAD, _AROUND_FAULT = Reason.AROUND_OVERLOAD, Reason.AROUND_FAULT
 _targets = attrgetter("targets")
 _NO_DETOURS: Detours = {}
 
@@ -235,6 +236,8 @@ class TargetRouting:
         }
         for way, place, reason in noted:
             reasons[way][place] = reason
+            way.around_overload += reason is _AROUND_OVERLOAD
+            way.around_fault += reason is _AROUND_FAULT
         for way, why in reasons.items():
             for reason in {why[0]} if why.count(why[0]) == len(why) else set(why):
                 counters.count_case(reason.value, why.count(reason))

@@ -149,18 +149,18 @@ def _broker(each: Watched) -> LiveBroker:
 
 
 def _link(each: Watched, other: str, link: dict[str, Any]) -> LiveLink:
-    sent = ("links", other, "sent")
+    place = "links", other
     return LiveLink(
         up=link["up"],
-        rate_s=_rate(each, *sent, "all"),
+        rate_s=_rate(each, *place, "sent"),
         queue=link["queue_length"],
         queue_bytes=link["queue_bytes"],
         q_in=link["q_in"],
         q_out=link["q_out"],
         element=link["congestion_element"],
         overloaded=link["overloaded"],
-        around_overload_s=_rate(each, *sent, "around_overload"),
-        around_fault_s=_rate(each, *sent, "around_fault"),
+        around_overload_s=_rate(each, *place, "around_overload"),
+        around_fault_s=_rate(each, *place, "around_fault"),
     )
 
 

@@ -1,0 +1,231 @@
+"""Dashboard, alerts and docs/operations.md speak of metrics that there are, as Prometheus does."""
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from octopis.benchmarks.processes import free_ports
+from octopis.broker.settings import Durability, Metrics
+from octopis.core.routing import Algorithm
+from support.live import in_a_thread, line, overlay
+from support.overlay_command import Shell
+from support.scrapes import Scrape, scrape
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "examples" / "observability"
+PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+RULES = yaml.safe_load((FOLDER / "alerts.yml").read_text(encoding="utf-8"))
+ALERTS = [rule for group in RULES["groups"] for rule in group["rules"]]
+DASHBOARD = json.loads((FOLDER / "dashboard.json").read_text(encoding="utf-8"))
+PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+EXPRESSIONS = [target["expr"] for panel in PANELS for target in panel["targets"]]
+PROMTOOL = shutil.which("promtool")
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrape]:
+    """A scrape of brokers with links, channels and disks: all that there may be."""
+    (port,) = free_ports(1)
+    folder = str(tmp_path_factory.mktemp("kept"))
+    configuration = overlay(
+        line(2, 2),
+        Algorithm.TNR,
+        metrics=Metrics(port=port),
+        durability=Durability(folder),
+    )
+    with in_a_thread(configuration):
+        yield scrape(f"http://127.0.0.1:{port}/metrics")
+
+
+def metrics_in(text: str) -> set[str]:
+    return set(re.findall(r"\b(?:octopis|process)_[a-z_]+", text))
+
+
+def known(found: Scrape) -> set[str]:
+    """Return the names of all samples, and of histograms and counters themselves."""
+    counters = {f"{name}_total" for name, kind in found.types.items() if kind == "counter"}
+    gauges = {name for name, kind in found.types.items() if kind != "counter"}
+    return found.names | counters | gauges
+
+
+def is_balanced(expression: str) -> bool:
+    depth = 0
+    for sign in re.sub(r'"[^"]*"', "", expression):
+        depth += (sign in "([{") - (sign in ")]}")
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def checked_by_promtool(rules: Path) -> None:
+    """Have Prometheus' own tool read rules; without it, only their form is known to be right."""
+    if PROMTOOL is not None:
+        done = subprocess.run(
+            [PROMTOOL, "check", "rules", str(rules)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+# Alerts
+
+
+def test_alerts_are_rules_that_prometheus_reads():
+    assert len(ALERTS) > 10
+    names = [rule["alert"] for rule in ALERTS]
+    assert len(set(names)) == len(names)
+    for rule in ALERTS:
+        assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}
+        assert is_balanced(rule["expr"]), rule["alert"]
+        assert re.fullmatch(r"\d+[smh]", rule.get("for", "0s"))
+        assert rule["labels"]["severity"] in {"page", "warn"}
+        assert rule["annotations"]["summary"]
+    checked_by_promtool(FOLDER / "alerts.yml")
+
+
+def test_alerts_speak_of_metrics_that_there_are(found: Scrape):
+    for rule in ALERTS:
+        named = metrics_in(rule["expr"])
+        assert named or rule["expr"].startswith("up{")
+        assert named <= known(found), rule["alert"]
+
+
+def test_alerts_ask_for_labels_and_reasons_that_there_are(found: Scrape):
+    labels = {name for _, its in found.series for name, _ in its} | {"instance", "job"}
+    reasons = {value for _, its in found.series for name, value in its if name == "reason"}
+    for rule in ALERTS:
+        expression = rule["expr"]
+        for part in re.findall(r"(?:by|on) \(([^)]*)\)", expression):
+            assert set(part.split(", ")) <= labels
+        assert set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"])) <= labels
+        for pattern in re.findall(r'reason=~?"([^"]*)"', expression):
+            for each in pattern.split("|"):
+                assert any(re.fullmatch(each, reason) for reason in reasons), each
+
+
+def test_every_alert_has_its_place_on_the_page():
+    on_page = re.findall(r"^### (\w+)$", PAGE, re.MULTILINE)
+    assert on_page == [rule["alert"] for rule in ALERTS]
+
+
+# The dashboard
+
+
+def test_dashboard_speaks_of_metrics_that_there_are(found: Scrape):
+    assert len(EXPRESSIONS) > 30
+    for expression in EXPRESSIONS:
+        assert metrics_in(expression)
+        assert metrics_in(expression) <= known(found), expression
+
+
+def test_dashboard_is_as_grafana_provisions_it_and_asks_for_its_data_source():
+    variables = {each["name"]: each for each in DASHBOARD["templating"]["list"]}
+    assert variables["datasource"]["type"] == "datasource"
+    source = {"type": "prometheus", "uid": "${datasource}"}
+    for panel in PANELS:
+        assert panel["datasource"] == source
+        assert all(target["datasource"] == source for target in panel["targets"])
+    numbers = [panel["id"] for panel in DASHBOARD["panels"]]
+    assert len(set(numbers)) == len(numbers)
+    used = set(re.findall(r"\$(\w+)", " ".join(EXPRESSIONS)))
+    assert used - {"__rate_interval"} <= set(variables)
+    provider = yaml.safe_load((FOLDER / "grafana.yml").read_text(encoding="utf-8"))
+    assert provider["providers"][0]["type"] == "file"
+
+
+def test_panels_lie_beside_each_other_and_not_on_top():
+    taken: set[tuple[int, int]] = set()
+    for panel in DASHBOARD["panels"]:
+        place = panel["gridPos"]
+        columns = range(place["x"], place["x"] + place["w"])
+        cells = {(x, y) for x in columns for y in range(place["y"], place["y"] + place["h"])}
+        assert max(columns) < 24
+        assert not cells & taken, panel["title"]
+        taken |= cells
+
+
+def test_expressions_of_the_dashboard_are_promql(tmp_path: Path):
+    filled = [
+        each.replace("$__rate_interval", "1m").replace("$broker", ".*").replace("$job", "octopis")
+        for each in EXPRESSIONS
+    ]
+    assert all(map(is_balanced, filled))
+    assert not any("$" in each for each in filled)
+    rules = [{"record": f"panel:{number}", "expr": each} for number, each in enumerate(filled)]
+    written = tmp_path / "dashboard.yml"
+    document = {"groups": [{"name": "dashboard", "rules": rules}]}
+    written.write_text(yaml.safe_dump(document), encoding="utf-8")
+    checked_by_promtool(written)
+
+
+# What Prometheus is told to scrape, and what it then gets
+
+
+def test_scrape_configuration_reads_the_alerts_and_is_what_the_page_shows():
+    configuration = yaml.safe_load((FOLDER / "prometheus.yml").read_text(encoding="utf-8"))
+    assert configuration["rule_files"] == ["alerts.yml"]
+    (shown,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    assert yaml.safe_load(shown)["scrape_configs"] == configuration["scrape_configs"]
+    if PROMTOOL is not None:
+        command = [PROMTOOL, "check", "config", str(FOLDER / "prometheus.yml")]
+        assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def test_scrape_is_to_the_liking_of_prometheus_own_tool(found: Scrape):
+    assert found.text.endswith("# EOF\n")
+    if PROMTOOL is not None:
+        done = subprocess.run(
+            [PROMTOOL, "check", "metrics"],
+            input=found.text.removesuffix("# EOF\n"),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "octopis" not in done.stderr, done.stderr
+
+
+# The page
+
+
+def test_page_speaks_of_metrics_that_there_are(found: Scrape):
+    assert metrics_in(PAGE) <= known(found)
+    assert len(metrics_in(PAGE)) > 30
+    reasons = {
+        dict(its)["reason"]
+        for name, its in found.series
+        if name == "octopis_notifications_dropped_total"
+    }
+    (_, _, after) = PAGE.partition("| reason | what became of it |")
+    table = after.partition("\n\n")[0]
+    cells = [row.split("|")[1] for row in table.splitlines() if "|" in row]
+    listed = {each for cell in cells for each in re.findall(r"`(\w+)`", cell)}
+    assert listed == reasons
+
+
+def test_commands_on_the_page_show_metrics(shell: Shell):
+    (block,) = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
+    port = free_ports(2)[0]
+    said: dict[str, Any] = {}
+    for line_ in block.replace("9740", str(port)).splitlines():
+        words = shlex.split(line_.removeprefix("$ "))
+        if words[:2] == ["octopis", "sub"]:
+            continue  # test_docs runs it: it goes on in the background
+        if words[0] == "octopis":
+            more = ["--port", "0"] if words[1:3] == ["overlay", "up"] else []
+            done = shell.run(*words[1:], *more)
+            said[words[2]] = done.stdout
+        else:
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            said[words[0]] = done.stdout
+        assert done.returncode == 0, f"{line_}: {done.stderr}"
+    assert f"http://127.0.0.1:{port}/metrics http://127.0.0.1:{port + 1}/metrics" in said["up"]
+    assert "# TYPE octopis_ready gauge" in said["curl"]
+    (running,) = json.loads(said["list"])["running"]
+    assert running["metrics"] == [f"http://127.0.0.1:{port + n}/metrics" for n in range(2)]
