@@ -7,8 +7,17 @@ again that it knows no answer to, and they are answered again without being publ
 from octopis.broker.connection import Connection
 from octopis.core.wire.client import AnswerItem, PublishRequest, encode_answers
 from octopis.core.wire.control import Refusal
+from octopis.core.wire.durable import READS_MAX
+from octopis.core.wire.frames import FRAME_MAX
 from octopis.core.wire.published import count_notifications
-from octopis.errors import ConnectionLost, InvalidNotification, OctopisError, ProtocolError
+from octopis.errors import (
+    ConnectionLost,
+    InvalidNotification,
+    NotPermitted,
+    OctopisError,
+    ProtocolError,
+    StoreFailed,
+)
 
 REQUESTS_MAX = 10_000
 """Requests of a client that may wait, and answers that it may leave unread."""
@@ -16,6 +25,10 @@ REQUESTS_MAX = 10_000
 REPLIES_MAX = 100
 """The same for status and signs of life."""
 
+REPLIES_BYTES = READS_MAX * FRAME_MAX // 2
+"""Bytes of such replies, and of what was read of durable subscriptions, that may wait so."""
+
+_REFUSED = (InvalidNotification, NotPermitted, StoreFailed)
 _REMEMBERED_MAX = 100
 _LENGTH_MAX = 500
 
@@ -31,6 +44,9 @@ class Answers:
     def __init__(self) -> None:
         self._answers: list[AnswerItem] = []
         self._replies: list[bytes] = []
+        self.bytes = 0
+        """How many bytes of replies wait."""
+
         self._last = self._before = self._forgotten = -1
         self._waiting: set[int] = set()
         self._remembered: dict[int, AnswerItem] = {}
@@ -38,10 +54,11 @@ class Answers:
     def tell(self, frame: bytes) -> None:
         """Say something as soon as the client reads."""
         self._replies.append(frame)
+        self.bytes += len(frame)
 
     def reply(self, frame: bytes, connection: Connection) -> None:
         """Say something at once. Raises ProtocolError where too much waits to be read."""
-        self._replies.append(frame)
+        self.tell(frame)
         self.write(connection)
         if len(self._replies) > REPLIES_MAX:
             raise ProtocolError("the client does not read its answers")
@@ -52,14 +69,14 @@ class Answers:
         """Answer a request as soon as the client reads."""
         item = AnswerItem(request, None if error is None else Refusal.of(error), unsent, unheard)
         self._answers.append(item)
-        if unsent or isinstance(error, InvalidNotification):  # it was a publication
+        if unsent or isinstance(error, _REFUSED):  # it was a publication
             self._remember(item)
 
     def write(self, connection: Connection) -> None:
         """Let all go, as far as the socket has room."""
         if self._replies and connection.is_writable:
             connection.write(b"".join(self._replies))
-            self._replies = []
+            self._replies, self.bytes = [], 0
         if self._answers and connection.is_writable:
             connection.write(encode_answers(self._answers))
             self._answers = []
@@ -67,11 +84,11 @@ class Answers:
     @property
     def is_unread(self) -> bool:
         """Whether the client leaves too many answers unread."""
-        return len(self._answers) > REQUESTS_MAX
+        return len(self._answers) > REQUESTS_MAX or self.bytes > REPLIES_BYTES
 
     def clear(self) -> None:
         """Forget what waits: the connection is gone over which it was asked."""
-        self._answers, self._replies = [], []
+        self._answers, self._replies, self.bytes = [], [], 0
 
     # Publications that come again
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from octopis.broker.clients.answers import REQUESTS_MAX, Answers
 from octopis.broker.clients.deliveries import Deliveries
 from octopis.broker.clients.kept import SentDeliveries, new_token, owner_of
+from octopis.broker.clients.permitted import Permit, is_same
+from octopis.broker.clients.requests import Requests
 from octopis.broker.clients.shares import Share, Shares
 from octopis.broker.connection import Connection
 from octopis.broker.disk.codec import source_of
@@ -17,32 +19,22 @@ from octopis.broker.settings import ClientPolicy
 from octopis.core.model import BrokerId, Notification
 from octopis.core.wire.client import (
     Change,
-    ClientControl,
     Consumed,
-    FromClient,
     PublishRequest,
-    decode_from_client,
     encode_lost,
     encode_missed,
-)
-from octopis.core.wire.control import (
-    Goodbye,
-    Ping,
-    Pong,
-    Status,
-    StatusRequest,
-    encode_control,
 )
 from octopis.core.wire.durable import DurableRequest
 from octopis.core.wire.frames import Frame
 from octopis.core.wire.greeting import ClientHello
-from octopis.core.wire.published import Published, check_size
+from octopis.core.wire.published import Published
 from octopis.errors import (
     InvalidConfiguration,
-    InvalidNotification,
+    NotPermitted,
     OctopisError,
     ProtocolError,
 )
+from octopis.security.identity import Identity
 
 if TYPE_CHECKING:
     from octopis.broker.broker import LiveBroker
@@ -53,11 +45,10 @@ _MISSED_MAX = 64
 _SMALL_BYTES = 64 * 1024
 """What is held for a client below this is not worth counting."""
 
-_OBSERVING = (StatusRequest, Ping, Pong, Goodbye)
 _log = logging.getLogger(__name__)
 
 
-class ClientSession:
+class ClientSession(Requests):
     """One client, as long as its connection stands, and for a while after it breaks.
 
     It is the connection's Peer. A client always reads, as no more is sent than it consumes; and
@@ -66,15 +57,33 @@ class ClientSession:
     got is sent again.
     """
 
-    def __init__(self, broker: "LiveBroker", hello: ClientHello, connection: Connection) -> None:
-        self.client = hello.client
-        self.owner = owner_of(hello.secret)
+    def __init__(
+        self,
+        broker: "LiveBroker",
+        hello: ClientHello,
+        connection: Connection,
+        identity: Identity | None = None,
+    ) -> None:
+        super().__init__(broker)
+        self.identity = identity
+        """Who has logged in; None where nobody has to, and everything is allowed."""
+
+        self.permit = None if identity is None else Permit(identity)
+        """What it may do; None: everything."""
+
+        self.client = hello.client if identity is None else identity.named(hello.client)
+        self.known_by = owner_of(hello.secret)
+        """What makes it the same client on its next connection."""
+
+        self.owner = self.known_by if self.permit is None else self.permit.owner
+        """Whose its subscriptions are."""
+
         self.source = source_of(hello, self.owner)
         """What one run of its program is known by, if it has said so."""
 
         self.host = connection.address.rpartition(":")[0]
         self.is_observer = hello.observer
-        self.name = f"client {hello.client}"
+        self.name = f"client {self.client}"
         self.connection = connection
         self.token = new_token(hello, broker.overlay.limits)
         """What names the session; empty where it cannot go on over another connection."""
@@ -82,18 +91,9 @@ class ClientSession:
         self.numbers: dict[str, int] = {}
         """The client's own numbers for its subscriptions, by their ids."""
 
-        self.changes: deque[Change] = deque()
-        self.publications: deque[PublishRequest] = deque()
-        self.publications_bytes = 0
-        self.syncing: set[int] = set()
-        """Publications, by their requests, that are taken and not on disk yet."""
-
         self.undelivered = 0
         self.shares = Shares(broker.overlay.limits)
         self._is_holding = False
-        self._broker = broker
-        self._intake = broker.intake
-        self._limits = broker.overlay.limits
         bounds = broker.overlay.client_queues
         self._policy = bounds.policy
         if bounds.policy is ClientPolicy.PAUSE:
@@ -139,15 +139,6 @@ class ClientSession:
         if self.changes or self.publications:
             self._intake.add(self)
 
-    def _take_control(self, request: ClientControl) -> None:
-        if isinstance(request, Ping):
-            self._reply(Pong())
-        elif isinstance(request, StatusRequest):
-            self._reply(Status(request.request, self._broker.status()))
-        elif isinstance(request, Goodbye):
-            _log.debug("%s says goodbye: %s", self.name, request.reason)
-            self.connection.is_ended = True
-
     def _take_durable(self, request: DurableRequest) -> None:
         desk = self._broker.desk
         if desk is not None:
@@ -161,44 +152,9 @@ class ClientSession:
         self.answer(request.request, InvalidConfiguration(reason))
         self.pump()
 
-    def _decode(self, frame: Frame) -> FromClient:
-        request = decode_from_client(frame)
-        if self.is_observer and not isinstance(request, _OBSERVING):
-            raise ProtocolError("an observer only asks for the status")
-        return request
-
-    def _reply(self, reply: Pong | Status) -> None:
-        """Answer at once, or as soon as the client reads again."""
-        self._answers.reply(encode_control(reply), self.connection)
-
-    def _take_publication(self, request: PublishRequest) -> None:
-        size, window = len(request.notifications), self._limits.publish_window
-        if not self._answers.takes(request):
-            self.pump()
-            return
-        if self.publications and self.publications_bytes + size > window:
-            raise ProtocolError(
-                f"more than {window:,} bytes of publications are under way without answer"
-            )
-        try:
-            check_size(request.notifications, window)
-        except InvalidNotification as refusal:
-            self.answer(request.request, refusal)
-            self.pump()
-            return
-        # A copy: the view would keep all that came with it in memory, for as long as it waits.
-        self.publications.append(PublishRequest(request.request, bytes(request.notifications)))
-        self.publications_bytes += size
-        self._hold()
-
-    def finish_publication(self) -> None:
-        """Forget the oldest publication: it is on its way, or refused."""
-        self.publications_bytes -= len(self.publications.popleft().notifications)
-        self._hold()
-
     def _hold(self) -> None:
         """Say how much is held for the client, where that is worth saying."""
-        size = self.queue.bytes + self.publications_bytes
+        size = self.queue.bytes + self.publications_bytes + self._answers.bytes
         if size > _SMALL_BYTES or self._is_holding:
             self._is_holding = size > _SMALL_BYTES
             self._broker.memory.hold(self, size if self._is_holding else 0)
@@ -248,7 +204,8 @@ class ClientSession:
             self._keep_nothing()  # the client goes on elsewhere, and this would not be told again
             if self.is_kept:
                 self.fail(ProtocolError("its subscriptions have moved on to another broker"))
-            reason = f"the subscription {subscription!r} has moved on to another broker"
+            own = subscription if self.permit is None else self.permit.told(subscription)
+            reason = f"the subscription {own!r} has moved on to another broker"
             self._answers.tell(encode_lost(number, reason))
 
     def missed(self, host: BrokerId, count: int | None) -> None:
@@ -262,6 +219,12 @@ class ClientSession:
         """Say something past deliveries; `pump` then lets it go."""
         if not self.is_kept:
             self._answers.tell(frame)
+            self._hold()
+            self._look_at_answers()
+
+    def _look_at_answers(self) -> None:
+        if self._answers.is_unread and not self.connection.is_closing:
+            self.fail(ProtocolError("the client does not read its answers"))
 
     def tell_missed_lately(self) -> None:
         """Tell a client that is back what was missed here while it was away."""
@@ -272,11 +235,15 @@ class ClientSession:
         self, request: int, error: OctopisError | None = None, unsent: int = 0, unheard: int = 0
     ) -> None:
         """Answer a request; `pump` then lets it go."""
+        if error is not None and self.permit is not None:
+            error = self.permit.in_own_words(error)
+            if isinstance(error, NotPermitted):
+                self._broker.refused(self, error)
         self._answers.answer(request, error, unsent, unheard)
         if self.is_kept:
             self._answers.clear()  # who sends a publication again is answered again
-        elif self._answers.is_unread and not self.connection.is_closing:
-            self.fail(ProtocolError("the client does not read its answers"))
+        else:
+            self._look_at_answers()
 
     def pump(self) -> None:
         """Let answers and deliveries go to the socket, as far as it and the client allow."""
@@ -324,16 +291,29 @@ class ClientSession:
         else:
             self.end(reason)
 
-    def may_resume(self, hello: ClientHello) -> bool:
-        """Tell whether a client can go on with this session: what it lacks is still here."""
+    def may_resume(self, hello: ClientHello, identity: Identity | None = None) -> bool:
+        """Tell whether a client can go on with this session: what it lacks is still here.
+
+        What waits was chosen by what its role allowed: under another it begins anew.
+        """
         return (
             hello.session == self.token != ""
             and not self.connection.is_ended
+            and self._is_of(identity)
             and self.deliveries.may_resume(hello.received)
         )
 
-    def resume(self, hello: ClientHello, connection: Connection) -> None:
+    def _is_of(self, identity: Identity | None) -> bool:
+        if self.identity is None or identity is None:
+            return self.identity is identity
+        is_same_name = self.identity.name == identity.name
+        return is_same_name and is_same(self.identity.permissions, identity.permissions)
+
+    def resume(
+        self, hello: ClientHello, connection: Connection, identity: Identity | None = None
+    ) -> None:
         """Go on over another connection: send what the client has not received."""
+        self.identity = identity  # the same, but perhaps by another credential
         before, self.connection = self.connection, connection
         before.abort("the client has connected anew")
         self._kept_at = None
@@ -358,6 +338,13 @@ class ClientSession:
             self.connection.is_ended = True
             self._warn("kept sessions", f"forgotten: {failure}")
             self._loop.call_soon(self.end, str(failure))  # not in the middle of a batch
+
+    def dismiss(self, reason: str) -> None:
+        """Send the client away at once, and forget all that waits for it."""
+        if not self.is_kept:
+            self.connection.close(reason)
+        self.connection.is_ended = True
+        self.end(reason)
 
     def end(self, reason: str) -> None:
         """The client is gone for good, and with it what was meant for it."""

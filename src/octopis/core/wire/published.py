@@ -56,6 +56,12 @@ class PublishedBody(Struct, frozen=True, gc=False, array_like=True, forbid_unkno
     intended_ns: int
 
 
+class _Head(Struct, gc=False, array_like=True):
+    """The array without what follows its attributes."""
+
+    attributes: dict[str, Value]
+
+
 class _AnyBody(Struct, array_like=True, forbid_unknown_fields=True):
     attributes: object
     payload: object
@@ -67,6 +73,7 @@ class _AnyBody(Struct, array_like=True, forbid_unknown_fields=True):
 _one = BodyDecoder[PublishedBody](PublishedBody, "a notification")
 _many = BodyDecoder[list[PublishedBody]](list[PublishedBody], "a batch of notifications")
 _decode_raw = Decoder(list[Raw]).decode
+_head = BodyDecoder[_Head](_Head, "a notification")
 _any = BodyDecoder[list[_AnyBody]](list[_AnyBody], "a batch of notifications")
 
 
@@ -88,6 +95,26 @@ def decode_one(encoded: bytes) -> Published:
     return make_published(_one.decode(encoded), encoded)
 
 
+def attributes_of(encoded: bytes) -> dict[str, Value]:
+    """Return the attributes of a notification that was published, or raise ProtocolError."""
+    return _head.decode(encoded).attributes
+
+
+def says_twice(notification: Published) -> bool:
+    """Tell whether an attribute stands twice in what was published.
+
+    Brokers know the last of both; whoever else reads the same bytes might take the first.
+    """
+    encoded = notification.encoded
+    at = _AFTER_ARRAY.get(encoded[0], 1)
+    head = encoded[at]
+    if head & 0xF0 == 0x80:  # msgpack's "fixmap"
+        announced = head & 0x0F
+    else:  # "map 16" and "map 32"
+        announced = int.from_bytes(encoded[at + 1 : at + (3 if head == _MAP_16 else 5)], "big")
+    return announced != len(notification.attributes)
+
+
 def decode_published(body: bytes | memoryview, source: bytes = b"") -> list[Published]:
     """Return the notifications of an array, or raise ProtocolError."""
     bodies = _many.decode(body)
@@ -99,6 +126,8 @@ PUBLISH_MAX = 4_096
 """How many notifications one request may publish: they are read in one go."""
 
 _ARRAY_16, _ARRAY_32 = 0xDC, 0xDD
+_MAP_16 = 0xDE
+_AFTER_ARRAY = {_ARRAY_16: 3, _ARRAY_32: 5}
 
 
 def count_notifications(body: bytes | memoryview) -> int:
