@@ -92,14 +92,12 @@ BOMBS = {
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_decompression_or_nesting_bomb_before_login(folder: Folder, bomb: str):
     async def work(live: Brokers) -> None:
-        longest = 0.0
-        for door in (live[A].address, live[B].address):
-            async with stranger(door, dials(folder)) as peer:
-                began = asyncio.get_running_loop().time()
-                await peer.send(BOMBS[bomb])
-                assert len(await refused(peer)) < 1_000
-                longest = max(longest, asyncio.get_running_loop().time() - began)
-        assert longest < 5.0  # of one that works: seconds, and the loop of all stands still
+        async with stranger(live[A].address, dials(folder)) as peer:
+            began = asyncio.get_running_loop().time()
+            await peer.send(BOMBS[bomb])
+            assert len(await refused(peer)) < 1_000
+            # Of one that works it would be many seconds, in which the loop of all stands still.
+            assert asyncio.get_running_loop().time() - began < 5.0
         await others_work(folder, live)
 
     secured(folder, work)
@@ -182,7 +180,7 @@ def test_length_tricks_that_smuggle_a_second_frame_before_the_login(
             async with stranger(live[A].address, dials(folder)) as peer:
                 hello = encode_hello(ClientHello("app", 100, login=said))
                 await peer.send(hello + smuggled()[what])
-                first = (await peer.next_frames())[0]
+                (first, *_) = await peer.next_frames()
                 if what == "half a frame and its end" and login != "bad":
                     await peer.send(smuggled()["a publication"][6:])
                 if first.kind == FrameKind.WELCOME:  # only half of it was there before
