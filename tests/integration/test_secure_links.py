@@ -4,8 +4,8 @@ import asyncio
 import socket
 import ssl
 import time
-from contextlib import asynccontextmanager, closing, suppress
-from datetime import UTC, datetime, timedelta
+from contextlib import closing, suppress
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,10 +17,11 @@ from octopis.core.wire.frames import FrameDecoder, FrameKind
 from octopis.core.wire.greeting import BrokerHello, ClientHello, decode_answer, encode_hello
 from octopis.core.wire.link import overlay_digest
 from octopis.overlay.deployment import running
-from octopis.security.certificates import Issued, issue_broker, issue_client
-from support.live import RawPeer, line, ready, run_live, until
+from octopis.security.certificates import issue_broker, issue_client
+from support.live import line, ready, run_live, until
 from support.processes import free_ports
 from support.secure import DAYS, Folder, client_as, other_authority
+from support.strangers import dials, now, stranger
 
 SCOT = line(2)
 A, B = SCOT.brokers
@@ -30,33 +31,6 @@ HELLO = BrokerHello(A, B, overlay_digest(SCOT), "snr")
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path / "security", SCOT)
-
-
-def dials(folder: Folder, issued: Issued | None) -> ssl.SSLContext:
-    """Return how somebody dials who shows a certificate, or none, and trusts anybody."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    if issued is not None:
-        certificate, key = folder.path / "rogue.pem", folder.path / "rogue.key"
-        issued.write(certificate, key)
-        context.load_cert_chain(certificate, key)
-    return context
-
-
-@asynccontextmanager
-async def stranger(address: Address, context: ssl.SSLContext):
-    reader, writer = await asyncio.open_connection(*address, ssl=context)
-    try:
-        yield RawPeer(reader, writer)
-    finally:
-        writer.close()
-        with suppress(OSError):
-            await writer.wait_closed()
-
-
-def now() -> datetime:
-    return datetime.now(UTC)
 
 
 ROGUES = {

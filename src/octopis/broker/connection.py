@@ -13,9 +13,13 @@ from octopis.core.wire.control import Goodbye, Ping, Refusal, encode_control
 from octopis.core.wire.frames import Frame, FrameDecoder
 from octopis.core.wire.greeting import HELLO_MAX, encode_refusal
 from octopis.errors import LoginFailed, OctopisError, ProtocolError
+from octopis.logs import one_line
 
 WRITE_BYTES = 64 * 1024
 """So much is handed to the socket at once; the rest stays in our queues, where it is seen."""
+
+_LINE_MAX = 2_000
+"""Characters of a line in the log; what is beyond says no more."""
 
 _SMALL_BYTES = 64 * 1024
 """Unfinished frames below this are not worth counting."""
@@ -48,7 +52,9 @@ class LogLimit:
             self._lines[kind] = 0
         self._lines[kind] += 1
         if self._lines[kind] <= self._lines_per_s:
-            self._log.warning(message, *facts)
+            said = message % facts  # with the words of strangers
+            cut = f"{said[:_LINE_MAX]}..." if len(said) > _LINE_MAX else said
+            self._log.warning("%s", one_line(cut))
 
 
 class Peer(Protocol):

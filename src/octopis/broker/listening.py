@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from octopis.broker.security.guard import Guard
     from octopis.broker.security.listener import Listener
 
-_BACKLOG = 128
+_BACKLOG = 1_024
+"""So many may wait to be taken in: where a crowd fills it, the system has all others try again."""
 
 
 class Listening:

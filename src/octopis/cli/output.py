@@ -23,6 +23,7 @@ from rich.table import Table
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.files import pretty_json
 from octopis.files import write_text as write_whole
+from octopis.logs import one_line
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -70,7 +71,7 @@ def print_facts(title: str, facts: Iterable[tuple[str, object]]) -> None:
 
 def say(text: str) -> None:
     """Print one line of plain text for people."""
-    console().print(escape(text))
+    console().print(escape("\n".join(map(one_line, text.split("\n")))))
 
 
 def ago(then_ns: int) -> str:
@@ -165,4 +166,4 @@ def _shown(cell: object) -> str:
         case float():
             return f"{cell:,.3g}" if abs(cell) < 1000 else f"{cell:,.0f}"
         case _:
-            return str(cell)
+            return one_line(str(cell))

@@ -30,7 +30,7 @@ from octopis.overlay.settings import PORT_MAX
 
 Addresses = dict[BrokerId, Address]
 
-_BACKLOG = 128
+_BACKLOG = 1_024
 _LOOK_S = 0.02
 _log = logging.getLogger(__name__)
 

@@ -24,6 +24,7 @@ from octopis.broker.tracing import TraceOptions
 from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId
 from octopis.errors import OctopisError, StoreFull
+from octopis.logs import log_to_stderr
 from octopis.overlay.deployment import (
     all_ready,
     raise_file_limit,
@@ -175,7 +176,7 @@ class Child:
 
 def main() -> None:
     """Run brokers until told to stop; `argv[1]` is a ProcessOrder as JSON."""
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
+    log_to_stderr(LOG_FORMAT, logging.INFO)
     order = msgspec.json.decode(sys.argv[1], type=ProcessOrder)
     raise_file_limit()
     # The first filter loads the language, which takes long: not when links are up already, and

@@ -41,6 +41,7 @@ from octopis.errors import (
     ProtocolError,
     StoreFailed,
 )
+from octopis.logs import one_line
 from octopis.security.identity import Identity
 
 BATCH_MAX = 256
@@ -190,7 +191,7 @@ class Intake:
         self.rates.leave(session)
         self.undelivered += session.undelivered
         self.dropped += session.dropped
-        _log.debug("%s: %s has left: %s", self._core.id, session.name, reason)
+        _log.debug("%s: %s has left: %s", self._core.id, session.name, one_line(reason))
         self._changes.leave(session.client)
 
     def roles_changed(self, current: Callable[[Identity], Identity | None]) -> int:

@@ -24,6 +24,7 @@ from octopis.errors import (
     OctopisError,
     ProtocolError,
 )
+from octopis.logs import one_line
 
 if TYPE_CHECKING:
     from octopis.broker.broker import LiveBroker
@@ -71,7 +72,7 @@ class Requests:
         elif isinstance(request, StatusRequest):
             self._take_status(request)
         elif isinstance(request, Goodbye):
-            _log.debug("%s says goodbye: %s", self.name, request.reason)
+            _log.debug("%s says goodbye: %s", self.name, one_line(request.reason))
             self.connection.is_ended = True
 
     def _take_status(self, request: StatusRequest) -> None:

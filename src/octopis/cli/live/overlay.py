@@ -43,6 +43,7 @@ from octopis.cli.options import (
     overlay_to_run,
 )
 from octopis.errors import InvalidConfiguration, OperationFailed
+from octopis.logs import log_to_stderr
 from octopis.overlay.deployment import Addresses, run
 from octopis.overlay.detached import start_detached
 from octopis.overlay.gateway import DEFAULT_PORT as GATEWAY_PORT
@@ -276,9 +277,7 @@ def run_broker(  # noqa: PLR0913, PLR0917 - each is an option of the command
                 f"{config} does not say where {other}, a neighbour of {chosen}, listens: give "
                 f'[brokers."{other.short}"] a {port}'
             )
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.DEBUG if verbose else logging.INFO, format=LOG_FORMAT
-    )
+    log_to_stderr(LOG_FORMAT, logging.DEBUG if verbose else logging.INFO)
     log = logging.getLogger("octopis")
 
     def ready(addresses: Addresses) -> None:

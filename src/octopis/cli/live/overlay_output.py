@@ -7,6 +7,7 @@ import numpy as np
 from octopis.cli import output
 from octopis.cli.live.disk_output import disk_facts, print_disks
 from octopis.core.routing import Algorithm
+from octopis.logs import one_line
 from octopis.overlay.registry import OverlayState
 from octopis.overlay.status import Statuses, totals
 
@@ -111,7 +112,7 @@ def print_status(name: str, statuses: Statuses, *, all_links: bool) -> None:
         output.say("No link is in use, overloaded or down; --links shows all.")
     for broker, status in statuses.items():
         if "error" in status:
-            output.say(f"{broker}: {status['error']}")
+            output.say(f"{broker}: {one_line(status['error'])}")
     print_disks(statuses)
     _print_totals(name, statuses)
 

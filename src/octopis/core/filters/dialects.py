@@ -31,6 +31,8 @@ def _parsed(text: str, dialect: str) -> Filter:
     return parse_sql(text)
 
 
+_SHOWN = 40
+
 # A text seen before costs nothing. Long ones are few and large: they must not fill the memory.
 _SHORT = 256
 _parsed_short = lru_cache(maxsize=16_384)(_parsed)
@@ -49,8 +51,9 @@ def print_filter(filter_: Filter, dialect: str = "sql") -> str:
 def checked_dialect(dialect: str) -> str:
     """Return the name of a dialect, or raise InvalidConfiguration."""
     if dialect not in DIALECTS:
+        shown = dialect[:_SHOWN] if isinstance(dialect, str) else dialect  # it may be very long
         raise InvalidConfiguration(
-            f"there is no filter dialect {dialect!r}, only {' and '.join(DIALECTS)}"
-            f"{did_you_mean(dialect, DIALECTS) if isinstance(dialect, str) else ''}"
+            f"there is no filter dialect {shown!r}, only {' and '.join(DIALECTS)}"
+            f"{did_you_mean(shown, DIALECTS) if isinstance(shown, str) else ''}"
         )
     return dialect

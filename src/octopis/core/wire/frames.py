@@ -23,6 +23,7 @@ FRAME_MAX = 16 * 2**20
 _HEADER = Struct(">IB")
 _LENGTH_BYTES = 4
 _SHORTEST = 5
+_QUOTED = 300
 
 
 class FrameKind(IntEnum):
@@ -174,4 +175,7 @@ class BodyDecoder(Generic[_Body]):
             return self._decoder.decode(body)
         except (msgspec.DecodeError, ValueError, RecursionError) as failure:
             # ValueError: text that is not UTF-8; RecursionError: nested without end.
-            raise ProtocolError(f"{self._what} cannot be read: {failure}") from failure
+            # What is wrong may be quoted in it, however long it is.
+            raise ProtocolError(
+                f"{self._what} cannot be read: {str(failure)[:_QUOTED]}"
+            ) from failure
