@@ -12,7 +12,7 @@ from octopis.client.client import connect
 from octopis.client.credentials import Credentials
 from octopis.client.sync_client import connect_sync
 from octopis.core.routing import Algorithm
-from octopis.errors import ConnectionFailed, LoginFailed
+from octopis.errors import ConnectionFailed, LoginFailed, NotPermitted
 from octopis.pipeline.streaming.connection import Home
 from octopis.pipeline.streaming.staging import staging_at
 from octopis.security.tokens import LEEWAY_S
@@ -242,3 +242,26 @@ def test_secrets_are_in_no_text_of_credentials(folder: Folder):
     shown = repr(folder.by_password()) + repr(folder.by_token("tok.en.x"))
     assert PASSWORD not in shown
     assert "tok.en.x" not in shown
+
+
+def test_what_a_role_does_not_allow_is_in_the_audit_log(folder: Folder):
+    folder.say(
+        """
+        [roles.reader]
+        subscribe = "TRUE"
+        [users.alice]
+        roles = ["reader"]
+        """
+    )
+
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT)) as live:
+            async with client_as(live[A], folder.by_certificate(), client_id="app") as client:
+                with pytest.raises(NotPermitted):
+                    await client.publish({"x": 1})
+            lines = [json.loads(text) for text in folder.audit(live[A]).splitlines()]
+            (refused,) = [each for each in lines if each["event"] == "not_permitted"]
+            assert (refused["user"], refused["client"]) == ("alice", "alice/app")
+            assert "publish" in refused["reason"]
+
+    run_live(work())

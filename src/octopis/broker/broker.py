@@ -237,6 +237,9 @@ class LiveBroker:
         self.warnings.say(
             self._loop.time(), "refusals", "%s: %s: %s", self.id, session.name, refusal
         )
+        if self.guard is not None and session.identity is not None:
+            user = session.identity.name
+            self.guard.write("not_permitted", user=user, client=session.client, reason=str(refusal))
 
     # Stop
 
