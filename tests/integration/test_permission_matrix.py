@@ -1,8 +1,9 @@
 """Every role, every verb, every path: what is allowed is what the table says, and nothing else.
 
 The roles are in support/matrix/ground.py, as an operator writes them. `plain` speaks no TLS,
-`nobody` says nothing of himself, `unknown` has a signed token for a role that is not there, `revoked` and
-`expired` were operators. `denied` has two roles: one may do all, and the other one denies secrets.
+`nobody` says nothing of himself, `unknown` has a signed token for a role that is not there,
+`revoked` and `expired` were operators. `denied` has two roles: one may do all, and the other one
+denies secrets.
 """
 
 from collections.abc import Iterator

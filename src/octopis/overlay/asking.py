@@ -39,3 +39,10 @@ async def ask_each(
 
     found = await asyncio.gather(*(ask(address) for address in addresses.values()))
     return dict(zip(addresses, found, strict=True))
+
+
+def no_answer(reasons: Mapping[str, str]) -> OperationFailed:
+    """Return what to raise for brokers that have not answered, with the reason if all have one."""
+    different = {*reasons.values()}
+    why = f": {different.pop()}" if len(different) == 1 else ""
+    return OperationFailed(f"no answer from {' '.join(reasons)}{why}")

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from octopis.errors import ConnectionFailed, InvalidSubscription, NotPermitted, OctopisError
 
 _SAID = re.compile(
-    r"your role may not|is not what your role may publish|it needs (status|durable) = true|a login is needed|the token is not valid"
-    r"|there is no role|is revoked|who may not come in|speaks TLS alone"
-    r"|there is no durable subscription"
+    r"your role may not|is not what your role may publish|it needs (status|durable) = true"
+    r"|a login is needed|the token is not valid|there is no role|is revoked|who may not come in"
+    r"|speaks TLS alone|there is no durable subscription"
 )
 
 
