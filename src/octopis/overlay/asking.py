@@ -42,7 +42,6 @@ async def ask_each(
 
 
 def no_answer(reasons: Mapping[str, str]) -> OperationFailed:
-    """Return what to raise for brokers that have not answered, with the reason if all have one."""
-    different = {*reasons.values()}
-    why = f": {different.pop()}" if len(different) == 1 else ""
-    return OperationFailed(f"no answer from {' '.join(reasons)}{why}")
+    """Return what to raise for brokers that have not answered, with the reason of the first."""
+    first, reason = next(iter(reasons.items()))
+    return OperationFailed(f"no answer from {' '.join(reasons)}; {first}: {reason}")

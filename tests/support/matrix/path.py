@@ -108,15 +108,18 @@ def own_durable(ground: Ground, person: Person) -> str:
     return name
 
 
-def on_anothers(act: Callable[[Ground, Person, str], object]) -> Probe:
-    """Return the verb that does something to the victim's, by every name that it may have."""
+def on_anothers(act: Callable[[Ground, Person, str], object], *, bare: bool = True) -> Probe:
+    """Return the verb that does something to the victim's, by every name that it may have.
+
+    Without `bare`, by the one alone under which lists have it.
+    """
 
     def tried(ground: Ground, person: Person) -> bool:
         victim = ground.person("victim")
         name = own_durable(ground, victim)
         with ground.sync(victim) as client:
             before = client.read(name, 0, wait_s=10)
-            own = may(lambda: act(ground, person, name))
+            own = bare and may(lambda: act(ground, person, name))
             below = may(lambda: act(ground, person, f"victim/{name}"))
             assert own or below or _is_same(client, name, before), "it was refused, and done"
         return own or below

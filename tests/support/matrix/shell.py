@@ -56,8 +56,8 @@ class Commands(Path):
     """`octopis pub`, `sub`, `durable` and `overlay status`."""
 
     def probes(self) -> Mapping[str, Probe]:
-        offers = publishing(_publish)
-        return {verb: offers[verb] for verb in ("publish an offer", "publish as the tenant b")} | {
+        return {
+            "publish an offer": publishing(_publish)["publish an offer"],
             "see the status": lambda ground, person: may(
                 lambda: run(ground, person, "overlay", "status", "--config", str(person.config))
             ),
@@ -70,8 +70,8 @@ class Commands(Path):
                 lambda: _drop(ground, person, own_durable(ground, person))
             ),
             "read another's": on_anothers(_read),
-            "drop another's": on_anothers(_drop),
-            "move another's": on_anothers(_move),
+            "drop another's": on_anothers(_drop, bare=False),
+            "move another's": on_anothers(_move, bare=False),
         }
 
     def look(self, ground: Ground, person: Person) -> set[str]:
