@@ -24,6 +24,7 @@ LONG_FIRST = (
     "pipeline/test_evaluate.py",
     "pipeline/test_cluster.py",
     "unit/evaluation/test_evaluate.py",
+    "integration/test_permission_matrix.py",
     "integration/test_overlay_up.py",
     "integration/test_overlay_in_use.py",
     "integration/test_live_overload.py",
