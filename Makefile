@@ -20,9 +20,10 @@ check: $(READY) ## Run the static checks alone
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-docs-check: $(READY) ## Run all that README and docs show: page by page, in one folder, on Spark Connect
+docs-check: $(READY) ## Run all that README and docs show: page by page, in one folder, on Spark Connect; all roles
 	@$(BIN)/pytest -m "long or not long" tests/unit/test_docs.py tests/pipeline/test_page.py \
-		tests/pipeline/test_examples.py tests/pipeline/test_connect.py tests/pipeline/test_streaming_page.py \
+		tests/pipeline/test_examples.py tests/pipeline/test_connect.py \
+		tests/integration/test_permission_matrix.py tests/pipeline/test_streaming_page.py \
 		tests/pipeline/test_streaming_sink.py tests/pipeline/test_streaming_alerts.py
 
 format: $(READY) ## Format the code and mend what can be mended

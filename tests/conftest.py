@@ -25,6 +25,7 @@ LONG_FIRST = (
     "pipeline/test_streaming_alerts.py",
     "pipeline/test_cluster.py",
     "unit/evaluation/test_evaluate.py",
+    "integration/test_permission_matrix.py",
     "integration/test_overlay_up.py",
     "integration/test_overlay_in_use.py",
     "integration/test_live_overload.py",

@@ -95,6 +95,8 @@ class Move:
             return
         source, there, here = places
         if not there.moved_to:
+            # Lists may have what is another's: that is refused here, before anybody waits for it.
+            await self._clients[source].read(self._name, there.acked, 1)
             await self._known(source, there.moves, source)
             yield Progress(Stage.KNOWN)
             await self._join(source, there)

@@ -39,3 +39,9 @@ async def ask_each(
 
     found = await asyncio.gather(*(ask(address) for address in addresses.values()))
     return dict(zip(addresses, found, strict=True))
+
+
+def no_answer(reasons: Mapping[str, str]) -> OperationFailed:
+    """Return what to raise for brokers that have not answered, with the reason of the first."""
+    first, reason = next(iter(reasons.items()))
+    return OperationFailed(f"no answer from {' '.join(reasons)}; {first}: {reason}")

@@ -8,7 +8,7 @@ from octopis.client.credentials import Given
 from octopis.core.model.suggestion import did_you_mean
 from octopis.core.wire.durable import DurableInfo
 from octopis.errors import InvalidConfiguration, InvalidSubscription, OctopisError, OperationFailed
-from octopis.overlay.asking import CONNECT_S, ask_each
+from octopis.overlay.asking import CONNECT_S, ask_each, no_answer
 
 
 class Hosted(NamedTuple):
@@ -36,10 +36,8 @@ class Found(NamedTuple):
         if found is not None:
             return found
         if self.silent:
-            raise OperationFailed(
-                f"there is no durable subscription {name!r} at the brokers that answer; no answer "
-                f"from {' '.join(self.silent)}"
-            )
+            reason = f"there is no durable subscription {name!r} at the brokers that answer"
+            raise OperationFailed(f"{reason}; {no_answer(self.silent)}")
         names = [each.info.name for each in self.durables]
         hint = did_you_mean(name, names) or "; octopis durable list shows those that there are"
         raise InvalidSubscription(f"there is no durable subscription {name!r}{hint}", name)

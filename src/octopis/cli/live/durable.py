@@ -23,7 +23,8 @@ from octopis.cli.options import (
 )
 from octopis.client.client import Client
 from octopis.client.credentials import Given
-from octopis.errors import InvalidConfiguration, OperationFailed
+from octopis.errors import InvalidConfiguration
+from octopis.overlay.asking import no_answer
 from octopis.overlay.durables import Hosted, ask_durables
 from octopis.overlay.registry import overlays
 
@@ -58,7 +59,7 @@ def list_durables(
     else:
         print_durables(called, found.durables)
     if found.silent:
-        raise OperationFailed(f"no answer from {' '.join(found.silent)}")
+        raise no_answer(found.silent)
 
 
 @app.command()

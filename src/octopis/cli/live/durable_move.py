@@ -24,6 +24,7 @@ from octopis.cli.options import (
 from octopis.client.client import Client
 from octopis.client.moving import TIMEOUT_S, Move, Progress, Stage
 from octopis.errors import ConnectionFailed, OperationFailed
+from octopis.overlay.asking import no_answer
 
 _RECONNECT_S = 10.0
 
@@ -111,15 +112,15 @@ async def _connected(
         found = await asyncio.gather(
             *(stack.enter_async_context(each) for each in made.values()), return_exceptions=True
         )
-        silent = []
+        silent = {}
         for broker, outcome in zip(made, found, strict=True):
             if isinstance(outcome, ConnectionFailed):
-                silent.append(broker)
+                silent[broker] = str(outcome)
             elif isinstance(outcome, BaseException):
                 raise outcome
         if silent:
             raise OperationFailed(
-                f"no answer from {' '.join(silent)}: a broker that is away may have something for "
-                "it, so all have to be there. All stays as it is"
+                f"{no_answer(silent)}. A broker that is away may have something for it, so all "
+                "have to be there. All stays as it is"
             )
         yield made

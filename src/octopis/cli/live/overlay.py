@@ -44,6 +44,7 @@ from octopis.cli.options import (
 )
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.logs import log_to_stderr
+from octopis.overlay.asking import no_answer
 from octopis.overlay.deployment import Addresses, run
 from octopis.overlay.detached import start_detached
 from octopis.overlay.gateway import DEFAULT_PORT as GATEWAY_PORT
@@ -164,9 +165,9 @@ def status(  # noqa: PLR0913, PLR0917 - each is an option of the command
             break
         sys.stdout.flush()
         time.sleep(every_s)
-    silent = [broker for broker, found in statuses.items() if "error" in found]
+    silent = {broker: found["error"] for broker, found in statuses.items() if "error" in found}
     if silent:
-        raise OperationFailed(f"no answer from {' '.join(silent)}")
+        raise no_answer(silent)
 
 
 @app.command(name="list")
