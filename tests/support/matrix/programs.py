@@ -286,7 +286,7 @@ class Replay(Path):
             async def work(client: Client) -> None:
                 first = await client.read(name, 0, wait_s=10)
                 again = (await client.read(name, 0)).notifications  # more may have come since
-            assert first.notifications == again[: len(first.notifications)]
+                assert first.notifications == again[: len(first.notifications)]
 
             return may(lambda: done(person, work))
 
