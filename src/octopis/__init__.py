@@ -13,6 +13,7 @@ from octopis.version import __version__
 
 if TYPE_CHECKING:
     from octopis.client.client import Client, connect
+    from octopis.client.credentials import Credentials
     from octopis.client.durable import Batch, DurableNotifications
     from octopis.client.streams import Gap, Notifications, Received
     from octopis.client.sync_client import SyncClient, connect_sync
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Batch",
     "Client",
+    "Credentials",
     "DurableInfo",
     "DurableNotifications",
     "Gap",
@@ -39,6 +41,7 @@ _HOMES = {
     "Client": "octopis.client.client",
     "connect": "octopis.client.client",
     "Batch": "octopis.client.durable",
+    "Credentials": "octopis.client.credentials",
     "DurableInfo": "octopis.core.wire.durable",
     "DurableNotifications": "octopis.client.durable",
     "Gap": "octopis.client.streams",

@@ -27,6 +27,7 @@ from octopis.broker.links.backpressure import Backpressure
 from octopis.broker.links.link import NeighbourLink
 from octopis.broker.links.posting import Posting
 from octopis.broker.links.settling import Inquiries
+from octopis.broker.listening import Listening, guard_of
 from octopis.broker.memory import Memory
 from octopis.broker.pace import Pace
 from octopis.broker.recorder import Recorder
@@ -40,7 +41,8 @@ from octopis.core.matching import BitsetIndex
 from octopis.core.model import BrokerId
 from octopis.core.routing import Broker
 from octopis.core.routing.spreading import LIFE_BITS
-from octopis.errors import OperationFailed, ProtocolError
+from octopis.errors import NotPermitted, ProtocolError
+from octopis.security.identity import Identity
 
 _TICK_S = 0.5
 _COMPARE_S = 1.0
@@ -129,7 +131,7 @@ class LiveBroker:
         self.id = broker
         self.pace = pace or Pace()
         self.overlay = overlay
-        self.address = Address()
+        self.address = self.link_address = Address()
         self.warnings = LogLimit(_log)
         self.started_at = time.time()
         self.recorder = recorder or Recorder()
@@ -181,10 +183,16 @@ class LiveBroker:
         self.ready = self.start_up.ready
         """Set once the broker takes requests."""
 
+        self.refusals = 0
+        """How often the role of a client did not allow what it asked for."""
+
         self._missed: deque[tuple[float, BrokerId, int | None]] = deque(maxlen=_MISSED_MAX)
         self._loop = asyncio.get_running_loop()
+        self.guard = guard_of(self)
+        """Who is let in, and until when; None where that is anybody."""
+
         self._reception = Reception(self)
-        self._server: asyncio.Server | None = None
+        self.listening = Listening(self, self._reception)
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping_at: float | None = None
 
@@ -193,7 +201,8 @@ class LiveBroker:
         keeping.begin(self.core, self.effects, self.posting.stir, self._wake)
         self.inquiries.when_kept = keeping.when_synced
         window, expire_s = self.overlay.limits.publish_window, self.overlay.durability.expire_s
-        self.committing = Committing(keeping, self.effects, window, self.intake.free)
+        about = keeping, self.effects, window, self.intake.free, self.intake.rates
+        self.committing = Committing(*about)
         return Desk(keeping, self.core, self.effects, self.committing, expire_s)
 
     @property
@@ -205,23 +214,9 @@ class LiveBroker:
 
     # Start
 
-    async def listen(self, sock: socket | None = None) -> Address:
-        """Listen for neighbours and clients, and return where; at `sock`, where that is open.
-
-        Raises InvalidConfiguration where the address is not allowed, OperationFailed where it
-        is taken.
-        """
-        address = self.overlay.address(self.id)
-        make = self._reception.make_connection
-        try:
-            if sock is not None:
-                self._server = await self._loop.create_server(make, sock=sock)
-            else:
-                self._server = await self._loop.create_server(make, *address, reuse_address=True)
-        except OSError as failure:
-            raise OperationFailed(f"{self.id} cannot listen at {address}: {failure}") from failure
-        place = self._server.sockets[0].getsockname()
-        self.address = Address(place[0], place[1])
+    async def listen(self, sock: socket | None = None, link_sock: socket | None = None) -> Address:
+        """Listen for clients and neighbours, and return where clients connect; see Listening."""
+        self.address, self.link_address = await self.listening.open(sock, link_sock)
         return self.address
 
     def start(self, addresses: dict[BrokerId, Address]) -> None:
@@ -230,6 +225,8 @@ class LiveBroker:
             if dials(self.overlay.scot, self.id, neighbour):
                 self._keep_doing(Dialler(self, link, addresses[neighbour]).run())
         self._keep_doing(self._ticks())
+        if self.guard is not None:
+            self._keep_doing(self.guard.run())
         if self.recorder.wants_windows:
             self._keep_doing(self._windows())
         self.start_up.begin()
@@ -263,6 +260,19 @@ class LiveBroker:
             links += self.posting.channels.sender.kept
         return links + sum(len(session.queue) for session in self.clients.values())
 
+    # Who may do what
+
+    def roles_changed(self, current: Callable[[Identity], Identity | None]) -> int:
+        """Send away whose role allows something else now; see Intake."""
+        return self.intake.roles_changed(current)
+
+    def refused(self, session: ClientSession, refusal: NotPermitted) -> None:
+        """Note what a client's role did not allow."""
+        self.refusals += 1
+        self.warnings.say(
+            self._loop.time(), "refusals", "%s: %s: %s", self.id, session.name, refusal
+        )
+
     # Stop
 
     @property
@@ -276,8 +286,7 @@ class LiveBroker:
         if self._stopping_at is None:
             self._stopping_at = self._loop.time()
             self.intake.close()
-            if self._server is not None:
-                self._server.close()
+            self.listening.close()
 
     async def stop(self) -> None:
         """Begin to stop, let queues empty for a while, say goodbye and close."""
@@ -294,6 +303,8 @@ class LiveBroker:
         self.inquiries.stop()
         if self.posting is not None:
             self.posting.stop()
+        if self.guard is not None:
+            self.guard.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

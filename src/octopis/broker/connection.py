@@ -4,21 +4,24 @@ import asyncio
 import logging
 import resource
 import socket as sockets
-from collections.abc import Callable
-from typing import Protocol, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, cast
 
 from octopis.broker.memory import Memory
 from octopis.broker.settings import Limits
 from octopis.core.wire.control import Goodbye, Ping, Refusal, encode_control
 from octopis.core.wire.frames import Frame, FrameDecoder
 from octopis.core.wire.greeting import HELLO_MAX, encode_refusal
-from octopis.errors import OctopisError, ProtocolError
+from octopis.errors import LoginFailed, OctopisError, ProtocolError
 
 WRITE_BYTES = 64 * 1024
 """So much is handed to the socket at once; the rest stays in our queues, where it is seen."""
 
 _SMALL_BYTES = 64 * 1024
 """Unfinished frames below this are not worth counting."""
+
+_TLS = b"\x16\x03"
+"""How TLS begins; as the length of a frame it would be far too much."""
 
 _FILES_SPARE = 8
 _CLOSE_S = 1.0
@@ -82,14 +85,24 @@ class _Nobody:
 class Connection(asyncio.Protocol):
     """A connection that begins with a greeting and then belongs to a peer.
 
-    `on_made` is called when it stands. Until `greeted`, only short frames are taken of whoever has
-    dialled, and only for a short time.
+    Until `greeted`, only short frames are taken of whoever has dialled, and only for a short time:
+    `hello_s`, or `until` a time of the event loop. `check` raises LoginFailed where the other end's
+    certificate is not the one that must be there: then nothing is said to it.
     """
 
-    def __init__(
-        self, peer: Peer, limits: Limits, warnings: LogLimit, *, greets: bytes = b""
+    def __init__(  # noqa: PLR0913 - named options of one connection
+        self,
+        peer: Peer,
+        limits: Limits,
+        warnings: LogLimit,
+        *,
+        greets: bytes = b"",
+        until: float | None = None,
+        check: Callable[["Connection"], None] | None = None,
     ) -> None:
         self.peer = peer
+        self._until = until
+        self._check = check
         self._warnings = warnings
         self._limits = limits
         self._greets = greets
@@ -120,6 +133,8 @@ class Connection(asyncio.Protocol):
         self._asked_at: float | None = None  # since when a ping is without answer
         self.is_writable = False
         self.closed: asyncio.Future[None] = self._loop.create_future()
+        self.begun: asyncio.Future[None] = self._loop.create_future()
+        """Done when the greeting is over, one way or the other."""
 
     # What asyncio calls
 
@@ -129,7 +144,15 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         transport.set_write_buffer_limits(high=WRITE_BYTES, low=WRITE_BYTES // 4)
         self.is_writable = True
-        self._timer = self._loop.call_later(self._limits.hello_s, self._no_greeting)
+        until = self._loop.time() + self._limits.hello_s if self._until is None else self._until
+        self._timer = self._loop.call_at(until, self._no_greeting)
+        if self._check is not None:
+            try:
+                self._check(self)
+            except LoginFailed as failure:
+                self._log_failure(failure)
+                self.abort(str(failure))
+                return
         if self._greets:
             transport.write(self._greets)
         self._look_at_files(transport.get_extra_info("socket").fileno())
@@ -152,6 +175,8 @@ class Connection(asyncio.Protocol):
         if self.is_closing:
             return
         try:
+            if not self._greeted and data[:2] == _TLS:
+                self._refuse_tls()
             frames = self._frames.receive_data(data)
             self._hold(self._frames.pending)
             if frames:
@@ -160,6 +185,14 @@ class Connection(asyncio.Protocol):
                 self.peer.frames_arrived(self, frames)
         except ProtocolError as failure:
             self.fail(failure)
+
+    def _refuse_tls(self) -> None:
+        """Raise ProtocolError where TLS is spoken, and there is none here."""
+        if not self.is_encrypted:
+            raise ProtocolError(
+                "it speaks TLS, and this overlay has no security: whoever connects here gives no "
+                "credentials"
+            )
 
     def _hold(self, size: int) -> None:
         """Say how much of an unfinished frame is held, where that is worth saying."""
@@ -193,8 +226,9 @@ class Connection(asyncio.Protocol):
             self._timer.cancel()
         reason = self._reason or (f"{exc}" if exc else "the other side has closed the connection")
         self._reason, self.is_closing = reason, True
-        if not self.closed.done():
-            self.closed.set_result(None)
+        for each in (self.closed, self.begun):
+            if not each.done():
+                each.set_result(None)
         peer, self.peer = self.peer, _Nobody(self.peer.name)
         peer.connection_lost(self, reason)
         self._frames.clear()
@@ -207,6 +241,23 @@ class Connection(asyncio.Protocol):
         """Where the other end is."""
         place = None if self._transport is None else self._transport.get_extra_info("peername")
         return f"{place[0]}:{place[1]}" if place else "an unknown place"
+
+    @property
+    def is_made(self) -> bool:
+        """Whether it has stood at all."""
+        return self._transport is not None
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether TLS is spoken on it."""
+        return self._transport is not None and bool(self._transport.get_extra_info("sslcontext"))
+
+    @property
+    def certificate(self) -> Mapping[str, Any] | None:
+        """The other end's certificate, verified; None where it has shown none."""
+        assert self._transport is not None
+        found: Mapping[str, Any] | None = self._transport.get_extra_info("peercert")
+        return found or None
 
     def set_buffers(self, size: int) -> None:
         """Bound what the system itself may hold in each direction."""
@@ -223,6 +274,8 @@ class Connection(asyncio.Protocol):
         self.peer = peer
         self._keepalive_s, self._silence_s = keepalive_s, silence_s
         self._greeted = True
+        if not self.begun.done():
+            self.begun.set_result(None)
         self._frames.frame_max = self._limits.frame_max
         if self._timer is not None:
             self._timer.cancel()

@@ -7,7 +7,7 @@ the overlay dials the other, again and again.
 import asyncio
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.connection import Connection
@@ -28,12 +28,14 @@ from octopis.core.wire.greeting import (
     encode_welcome,
 )
 from octopis.core.wire.link import overlay_digest
-from octopis.errors import ConnectionFailed, OctopisError, ProtocolError
+from octopis.errors import ConnectionFailed, LoginFailed, OctopisError, ProtocolError
+from octopis.security.identity import Identity
 
 if TYPE_CHECKING:
     from octopis.broker.broker import LiveBroker
 
 _GIVEN_UP = (FrameKind.REFUSED, FrameKind.GOODBYE)
+_SHUTDOWN_S = 1.0
 _PROVE_S = 1.0
 """A link at whose place somebody else stands has so long to give a sign of life."""
 
@@ -59,17 +61,10 @@ class Reception:
     def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:
         """Hear who is there, and hand the connection on."""
         hello = decode_hello(frames[0])
-        if isinstance(hello, ClientHello):
-            self._take_client(connection, hello)
-        elif any(frame.kind in _GIVEN_UP for frame in frames[1:]):
-            connection.abort("the neighbour has given up meanwhile")
+        if isinstance(hello, BrokerHello):
+            self.take_broker(connection, hello, frames[1:])
             return
-        else:
-            refusal = self._refusal(hello)
-            if refusal is not None:
-                connection.fail(refusal)
-                return
-            self._take_neighbour(connection, hello)
+        self.take_client(connection, hello)
         if len(frames) > 1 and not connection.is_closing:
             connection.peer.frames_arrived(connection, frames[1:])
 
@@ -80,21 +75,41 @@ class Reception:
         """A stranger has gone."""
         self.connections.discard(connection)
 
-    def _take_client(self, connection: Connection, hello: ClientHello) -> None:
+    def take_broker(self, connection: Connection, hello: BrokerHello, more: list[Frame]) -> None:
+        """Take a neighbour in, and what it has said after its hello; or refuse it."""
+        if any(frame.kind in _GIVEN_UP for frame in more):
+            connection.abort("the neighbour has given up meanwhile")
+            return
+        refusal = self.refusal(hello)
+        if refusal is not None:
+            connection.fail(refusal)
+            return
+        self._take_neighbour(connection, hello)
+        if more and not connection.is_closing:
+            connection.peer.frames_arrived(connection, more)
+
+    def take_client(
+        self,
+        connection: Connection,
+        hello: ClientHello,
+        identity: Identity | None = None,
+        verifier: bytes = b"",
+    ) -> None:
+        """Take a client in, with who it is where it has logged in; or refuse it."""
         limits = self._broker.overlay.limits
-        session = ClientSession(self._broker, hello, connection)
+        session = ClientSession(self._broker, hello, connection, identity)
         intake = self._broker.intake
         refusal = intake.refusal(session)
         if refusal is not None:
             connection.fail(refusal)
             return
-        older = self._broker.clients.get(hello.client)  # the same client, as it is not refused
-        resumed = older is not None and older.may_resume(hello)
+        older = self._broker.clients.get(session.client)  # the same client, as it is not refused
+        resumed = older is not None and older.may_resume(hello, session.identity)
         if older is not None and resumed:
             intake.move(older, session.host)
-            older.resume(hello, connection)
+            older.resume(hello, connection, session.identity)
             session = older
-        self._welcome_client(connection, session, resumed=resumed)
+        self._welcome_client(connection, session, verifier, resumed=resumed)
         self.connections.discard(connection)
         connection.memory = self._broker.memory
         connection.is_resumable = bool(session.token)
@@ -106,7 +121,7 @@ class Reception:
             intake.arrive(session)
 
     def _welcome_client(
-        self, connection: Connection, session: ClientSession, *, resumed: bool
+        self, connection: Connection, session: ClientSession, verifier: bytes, *, resumed: bool
     ) -> None:
         limits = self._broker.overlay.limits
         welcome = Welcome(
@@ -117,6 +132,8 @@ class Reception:
             resumed,
             round(1000 * limits.session_s) if session.token else 0,
             self._broker.store_name,
+            "" if session.identity is None else session.client,
+            verifier,
         )
         connection.write(encode_welcome(welcome))
 
@@ -154,7 +171,7 @@ class Reception:
         connection.write(encode_hello(answer))
         self._broker.links[hello.broker].up(connection)
 
-    def _refusal(self, hello: BrokerHello) -> OctopisError | None:
+    def refusal(self, hello: BrokerHello) -> OctopisError | None:
         """Return why a broker is not taken in, if it is not."""
         here, there = self._broker.id, hello.broker
         link = self._broker.links.get(there)
@@ -201,6 +218,7 @@ class Dialler:
         self.name = str(link.neighbour)
         overlay = broker.overlay
         self._broker = broker
+        self._guard = broker.guard
         self._link = link
         self._address = address
         self._backoff = Backoff(most_s=overlay.limits.redial_s_max)
@@ -216,8 +234,15 @@ class Dialler:
             try:
                 async with asyncio.timeout(limits.hello_s):
                     _, connection = await loop.create_connection(
-                        lambda: Connection(self, limits, self._broker.warnings, greets=greets),
+                        lambda: Connection(
+                            self,
+                            limits,
+                            self._broker.warnings,
+                            greets=greets,
+                            check=None if self._guard is None else self._check,
+                        ),
                         *self._address,
+                        **self._tls(),
                     )
             except (OSError, TimeoutError) as failure:
                 if not failed:  # once, not at every try
@@ -238,6 +263,28 @@ class Dialler:
                         connection.close("the broker stops")
             await asyncio.sleep(self._backoff.next())
 
+    def _tls(self) -> dict[str, Any]:
+        """Return how the neighbour is dialled under security; nothing without."""
+        if self._guard is None:
+            return {}
+        within_s = self._broker.overlay.limits.hello_s
+        return {
+            "ssl": self._guard.contexts.dial,
+            "server_hostname": self._address.host,
+            "ssl_handshake_timeout": within_s,
+            "ssl_shutdown_timeout": _SHUTDOWN_S,
+        }
+
+    def _check(self, connection: Connection) -> None:
+        """Raise LoginFailed unless it is the neighbour that has answered."""
+        assert self._guard is not None, "without security there is nothing to check"
+        try:
+            self._guard.neighbour(connection, self._link.neighbour)
+        except LoginFailed as failure:
+            reason = f"at {self._address}: {failure}"
+            self._guard.write("link_refused", address=str(self._address), reason=str(failure))
+            raise LoginFailed(reason) from failure
+
     def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:
         """Hear the neighbour's answer to our hello."""
         answer = decode_answer(frames[0])
@@ -255,6 +302,8 @@ class Dialler:
         if not isinstance(answer, BrokerHello) or answer.broker != self._link.neighbour:
             raise ProtocolError(f"{self._address} is not {self._link.neighbour}")
         self._backoff.reset()
+        if self._guard is not None:
+            self._guard.keep(connection, self._guard.neighbour(connection, answer.broker))
         self._link.up(connection)
         if len(frames) > 1:
             self._link.frames_arrived(connection, frames[1:])
@@ -262,5 +311,15 @@ class Dialler:
     def may_write(self, connection: Connection) -> None:
         """Nothing waits during the greeting."""
 
-    def connection_lost(self, connection: Connection, reason: str) -> None:
+    def connection_lost(self, connection: Connection, reason: str) -> None:  # noqa: ARG002
         """The greeting failed; `run` tries again."""
+        if self._guard is not None:  # it may not have taken our certificate
+            self._broker.warnings.say(
+                asyncio.get_running_loop().time(),
+                "links",
+                "%s: the greeting with %s at %s failed: %s",
+                self._broker.id,
+                self.name,
+                self._address,
+                reason,
+            )

@@ -124,6 +124,15 @@ class Limits(Struct, frozen=True):
     clients_per_host: Annotated[
         _Size, Meta(description="clients that may be connected from one address")
     ] = 4_000
+    half_open_per_host: Annotated[
+        _Size, Meta(description="connections of one address that are not let in yet; under TLS")
+    ] = 64
+    half_open: Annotated[
+        _Size, Meta(description="connections that are not let in yet, in all; under TLS")
+    ] = 512
+    publish_bytes_per_s: Annotated[
+        _Size, Meta(description="bytes that a client may publish in a second; more has to wait")
+    ] = 256 * 2**20
     client_bytes: Annotated[
         _Size, Meta(description="bytes that a broker holds for all its clients together")
     ] = 2**30
@@ -174,6 +183,27 @@ class Durability(Struct, frozen=True):
     ] = 0.0
 
 
+class SecurityOptions(Struct, frozen=True):
+    """Whether connections are encrypted and everybody has to prove who it is, and by what."""
+
+    folder: Annotated[
+        str, Meta(description="certificates and roles, as `octopis security init` makes; empty: no")
+    ] = ""
+    audience: Annotated[
+        Annotated[str, Meta(min_length=1)], Meta(description="tokens are for this one, their `aud`")
+    ] = "octopis"
+    audit: Annotated[
+        bool, Meta(description="brokers write down who logs in and what is refused")
+    ] = True
+    reload_s: Annotated[
+        _Time, Meta(description="so often a broker looks whether roles or certificates are new")
+    ] = 1.0
+    warn_days: Annotated[
+        float,
+        Meta(ge=0, lt=1e6, description="the end of a certificate is warned of so long before"),
+    ] = 30.0
+
+
 class OverlayConfiguration(Struct, frozen=True, kw_only=True):
     """Everything that the brokers of an overlay must agree on, and where each one listens."""
 
@@ -187,9 +217,13 @@ class OverlayConfiguration(Struct, frozen=True, kw_only=True):
     """By direction: from a broker, to its neighbour."""
 
     addresses: Mapping[BrokerId, Address] = {}
+    link_ports: Mapping[BrokerId, int] = {}
+    """Where brokers listen for neighbours under security; elsewhere they listen for all at one."""
+
     limits: Limits = Limits()
+    security: SecurityOptions = SecurityOptions()
     insecure: bool = False
-    """Whether brokers may listen where other machines reach them: there is no authentication."""
+    """Whether brokers may listen where other machines reach them although anybody is let in."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -198,6 +232,11 @@ class OverlayConfiguration(Struct, frozen=True, kw_only=True):
         for (source, target), shape in self.shapes.items():
             self.scot.link_kind(source, target)
             check(shape, f"the link from {source} to {target}: shape")
+        if self.insecure and self.is_secure:
+            raise InvalidConfiguration(
+                "insecure = true and security.folder exclude each other: with security, brokers "
+                "may listen anywhere; remove the one that is not meant"
+            )
         if self.durability.folder and not self.has_channels:
             raise InvalidConfiguration(
                 "what is accepted can be kept on disk only under target routing, with channels: "
@@ -223,13 +262,32 @@ class OverlayConfiguration(Struct, frozen=True, kw_only=True):
     def address(self, broker: BrokerId) -> Address:
         """Return where a broker listens, or raise InvalidConfiguration."""
         address = self.addresses.get(broker, Address())
-        if not self.insecure and not address.is_loopback:
+        if not (self.insecure or self.is_secure or address.is_loopback):
             raise InvalidConfiguration(
                 f"{broker} would listen at {address}, where other machines can reach it, and "
-                "there is no authentication yet: use 127.0.0.1, or say insecure = true"
+                "anybody would be let in: give the overlay security ([security] folder, or "
+                "`octopis overlay up --secure DIR`), or say insecure = true, or use 127.0.0.1"
             )
         return address
 
-    def at(self, addresses: dict[BrokerId, Address]) -> "OverlayConfiguration":
+    @property
+    def is_secure(self) -> bool:
+        """Whether everything is encrypted, and everybody proves who it is."""
+        return bool(self.security.folder)
+
+    def link_address(self, broker: BrokerId) -> Address:
+        """Return where a broker listens for its neighbours."""
+        address = self.address(broker)
+        if not self.is_secure:
+            return address
+        return Address(address.host, self.link_ports.get(broker, 0))
+
+    def at(
+        self,
+        addresses: Mapping[BrokerId, Address],
+        link_ports: Mapping[BrokerId, int] | None = None,
+    ) -> "OverlayConfiguration":
         """Return the same overlay with these addresses."""
-        return structs.replace(self, addresses={**self.addresses, **addresses})
+        places = {**self.addresses, **addresses}
+        ports = {**self.link_ports, **(link_ports or {})}
+        return structs.replace(self, addresses=places, link_ports=ports)

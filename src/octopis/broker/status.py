@@ -40,6 +40,7 @@ def status_of(broker: "LiveBroker") -> dict[str, object]:
             "clients_left": intake.undelivered + broker.effects.undelivered,
         },
         **_disk(broker),
+        **({} if broker.guard is None else {"security": broker.guard.status()}),
         "links": {neighbour.short: _link(broker, link) for neighbour, link in broker.links.items()},
         "clients": {session.client: _client(session) for session in sessions},
     }

@@ -3,7 +3,7 @@
 import random
 from ipaddress import ip_address
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from octopis.errors import InvalidConfiguration
 
@@ -28,16 +28,49 @@ class Address(NamedTuple):
 
 DEFAULT_PORT = 7400
 _SCHEME = "octopis://"
+_FORM = "write octopis://host:port"
 
 
 def parse_addresses(text: str) -> list[Address]:
     """Return the addresses in `octopis://127.0.0.1:7400` or `octopis://one:7400,other:7401`.
 
-    Raises InvalidConfiguration where that is something else.
+    A user, as in `octopis://alice@host`, is `user_of`'s. Raises InvalidConfiguration where it is
+    something else, or where a password stands in it.
     """
+    user_of(text)
     if not text.startswith(_SCHEME):
-        raise InvalidConfiguration(f"{text!r} is no address of a broker: write octopis://host:port")
-    return [_parse(part, text) for part in text.removeprefix(_SCHEME).rstrip("/").split(",")]
+        raise InvalidConfiguration(f"{_shown(text)} is no address of a broker: {_FORM}")
+    return [_parse(part.rpartition("@")[2], text) for part in _parts(text)]
+
+
+def user_of(text: str) -> str | None:
+    """Return the user of an address; of several, one or none is said, or always the same.
+
+    Raises InvalidConfiguration where a password stands in it, which is not repeated.
+    """
+    users = {part.rpartition("@")[0] for part in _parts(text) if "@" in part}
+    if any(":" in user for user in users):
+        raise InvalidConfiguration(
+            "a password never stands in the address, where others can read it: write "
+            "octopis://user@host, and say password_file in credentials, or set "
+            "OCTOPIS_PASSWORD_FILE"
+        )
+    names = {unquote(user) for user in users}
+    if len(names) > 1:
+        raise InvalidConfiguration("an address is for one user: say the same before each host")
+    if names and not all(names):
+        raise InvalidConfiguration(f"{_shown(text)} names no user before its @")
+    return next(iter(names), None)
+
+
+def _shown(text: str) -> str:
+    """Return an address for an error: without what stands before an @, which may be a secret."""
+    before, sign, place = text.rpartition("@")
+    return repr(f"...@{place}" if sign else before + place)
+
+
+def _parts(text: str) -> list[str]:
+    return text.removeprefix(_SCHEME).rstrip("/").split(",")
 
 
 def _parse(part: str, text: str) -> Address:
@@ -45,9 +78,14 @@ def _parse(part: str, text: str) -> Address:
         place = urlsplit(f"//{part.strip()}")
         host, port = place.hostname, place.port
     except ValueError as failure:
-        raise InvalidConfiguration(f"{text!r} is no address of a broker: {failure}") from failure
+        if "@" in text:  # what is wrong may be a password
+            raise InvalidConfiguration(
+                f"{_shown(text)} is no address of a broker: {_FORM}"
+            ) from None
+        reason = f"{text!r} is no address of a broker: {failure}"
+        raise InvalidConfiguration(reason) from failure
     if not host or place.path or place.query or place.username:
-        raise InvalidConfiguration(f"{text!r} is no address of a broker: write octopis://host:port")
+        raise InvalidConfiguration(f"{_shown(text)} is no address of a broker: {_FORM}")
     return Address(host, DEFAULT_PORT if port is None else port)
 
 

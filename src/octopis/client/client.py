@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from octopis.client.address import Backoff
 from octopis.client.connection import ClientConnection
+from octopis.client.credentials import Given
 from octopis.client.dialling import Dialling
 from octopis.client.durable import DurableNotifications, Start, durable_stream
+from octopis.client.login import Login
 from octopis.client.publishing import Publication, Publishing
 from octopis.client.staging import StagingClient
 from octopis.client.streams import Gap, Notifications, Streams
-from octopis.client.subscribing import Subscribing
+from octopis.client.subscribing import Subscribing, numbered
 from octopis.client.unanswered import Unanswered
 from octopis.core.model import BrokerId, Value
 from octopis.core.wire.client import AnswerItem, Consumed, Delivery, encode_request
@@ -24,6 +26,7 @@ from octopis.errors import (
     ConnectionLost,
     InvalidConfiguration,
     InvalidFilter,
+    LoginFailed,
     NotOpen,
     OctopisError,
 )
@@ -59,17 +62,17 @@ class Client(StagingClient):
         secret: str | None = None,
         observer: bool = False,
         resend: bool = False,
+        credentials: Given = None,
     ) -> None:
-        self.id = client_id or f"client-{secrets.token_hex(8)}"
+        self._name = client_id or f"client-{secrets.token_hex(8)}"
+        self.id = self._name  # once it has logged in, what it is called in the whole overlay
         self._secret = secret or secrets.token_hex(16)
         self.has_secret = bool(secret)
         self._instance = secrets.token_hex(8)
         self._store = ""
         self._observer = observer
-        self.broker: BrokerId | None = None
-        """The broker that the client is connected to, once it is."""
-
-        self._dialling = Dialling(address, connect_s)
+        self.broker: BrokerId | None = None  # the one that it is connected to, once it is
+        self._dialling = Dialling(address, connect_s, credentials)
         self._window = max(1, window)
         self._retry_s = retry_s
         self._reconnect_s = reconnect_s
@@ -209,13 +212,7 @@ class Client(StagingClient):
         if lasting:
             reason = f'{", ".join(lasting)}: only with durable="a name"'
             raise InvalidConfiguration(reason)
-        numbered = {next(self._numbers): each for each in asked}
-        ids = [f"{self.id}/{number}" for number in numbered] if names is None else list(names)
-        if len(set(ids)) != len(asked):
-            reason = f"names are one for each filter, all different: {len(asked)}, not {ids}"
-            raise InvalidConfiguration(reason)
-        named = dict(zip(numbered, zip(ids, asked, strict=True), strict=True))
-        return Notifications(self, named, on_gap)
+        return Notifications(self, numbered(asked, names, self._numbers, self._name), on_gap)
 
     async def open_stream(self, stream: Notifications) -> None:
         """Subscribe a stream's filters."""
@@ -257,11 +254,7 @@ class Client(StagingClient):
 
     def missed(self, host: BrokerId, count: int | None) -> None:
         """Tell every stream that notifications published at a host will not come."""
-        if count is None:
-            reason = f"{host} has started anew, and what it had accepted before may be missing"
-        else:
-            reason = f"{host} could not bring {count:,} notifications to the broker of this client"
-        self._streams.tell_gap(Gap(reason, count, host))
+        self._streams.tell_gap(Gap.missed(host, count))
 
     def lost(self, number: int, reason: str) -> None:
         """End the stream of a subscription that is another connection's now."""
@@ -297,18 +290,19 @@ class Client(StagingClient):
         is_there = self._connected.is_set() and self._failure is None
         return connection if is_there and connection is not None and connection.is_open else None
 
-    def _dialled(self) -> ClientConnection:
+    def _dialled(self, login: Login) -> ClientConnection:
         """Return a connection that says who this client is, and what it has."""
         backlog, received = self._streams.dial()
-        about = (self.id, self._window, backlog, self._secret, self._observer)
-        hello = ClientHello(*about, self._session, received, self._instance)
-        return ClientConnection(hello, self, self._requests)
+        about = (self._name, self._window, backlog, self._secret, self._observer)
+        hello = ClientHello(*about, self._session, received, self._instance, login.said)
+        return ClientConnection(hello, self, self._requests, login)
 
     def _reached(self, connection: ClientConnection) -> Welcome:
         """Go on over a connection that a broker has welcomed."""
         self._connection = connection
         welcome = connection.welcome.result()
         self._publishing.limits = welcome
+        self.id = self._publishing.publisher = welcome.client or self._name
         self.broker = welcome.broker
         return welcome
 
@@ -350,7 +344,10 @@ class Client(StagingClient):
             try:
                 welcome = self._reached(await self._dialling.first(self._dialled))
                 await self._go_on(welcome, reason)
-            except ConnectionFailed as failure:
+            except LoginFailed as failure:  # the same would fail again
+                self._fail(failure)
+                return False
+            except (ConnectionFailed, InvalidConfiguration) as failure:  # files may be replaced now
                 self._dialling.turn()
                 if loop.time() > deadline:
                     tried = f"gave up after {self._reconnect_s:g} s: {failure}"
@@ -396,5 +393,8 @@ def connect(address: str, **options: Any) -> Client:
     client with the `client_id` and the secret of an earlier one takes over its subscriptions) and
     `resend` (publications without an answer are sent again also where the broker has forgotten
     the session, or is another one: at least once, perhaps twice).
+
+    `credentials`, a file or Credentials, are for overlays with security; without, they are those in
+    the file that OCTOPIS_CREDENTIALS names. They mean TLS, and nothing else is spoken then.
     """
     return Client(address, **options)

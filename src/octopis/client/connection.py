@@ -1,10 +1,13 @@
 """The client's end of one connection: requests with their answers, and what is delivered."""
 
 import asyncio
+import ssl
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol, cast
 
 from octopis.client.address import Address
+from octopis.client.faults import explained, kind_of, refused
+from octopis.client.login import Login
 from octopis.core.model import BrokerId
 from octopis.core.wire.client import (
     AnswerItem,
@@ -18,8 +21,15 @@ from octopis.core.wire.control import Goodbye, Ping, Pong, Refusal, Status, enco
 from octopis.core.wire.durable import DurableAnswer, DurableBatch
 from octopis.core.wire.frames import Frame, FrameDecoder
 from octopis.core.wire.greeting import ClientHello, Welcome, decode_answer, encode_hello
+from octopis.core.wire.login import Challenge, encode_proof
 from octopis.core.wire.moving import MoveAnswer
-from octopis.errors import ConnectionFailed, ConnectionLost, OctopisError, ProtocolError
+from octopis.errors import (
+    ConnectionFailed,
+    ConnectionLost,
+    LoginFailed,
+    OctopisError,
+    ProtocolError,
+)
 
 
 class Receiver(Protocol):
@@ -47,8 +57,15 @@ class Receiver(Protocol):
 class ClientConnection(asyncio.Protocol):
     """One connection to a broker, until it is lost. `requests` are the numbers for requests."""
 
-    def __init__(self, hello: ClientHello, receiver: Receiver, requests: Iterator[int]) -> None:
+    def __init__(
+        self,
+        hello: ClientHello,
+        receiver: Receiver,
+        requests: Iterator[int],
+        login: Login | None = None,
+    ) -> None:
         self._hello = hello
+        self._login = login or Login()
         self._requests = requests
         self._receiver = receiver
         self._loop = asyncio.get_running_loop()
@@ -85,10 +102,11 @@ class ClientConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Fail whatever waits for an answer."""
-        reason = self._reason or (str(exc) if exc else "the broker has closed the connection")
+        reason = self._reason or (explained(exc) if exc else "the broker has closed the connection")
         self._reason = reason
         if not self.welcome.done():
-            self.welcome.set_exception(ConnectionFailed(reason))
+            kind = ConnectionFailed if exc is None else kind_of(exc)
+            self.welcome.set_exception(kind(reason))
         for answer in self._pending.values():
             if not answer.done():
                 answer.set_exception(ConnectionLost(reason))
@@ -175,10 +193,15 @@ class ClientConnection(asyncio.Protocol):
 
     def _greet(self, answer: object) -> None:
         if isinstance(answer, Refusal):
-            failure = ConnectionFailed(f"the broker refuses the connection: {answer.message}")
-            self.welcome.set_exception(failure)
-            self._end(str(failure))
+            self._refuse(refused(answer))
+        elif isinstance(answer, Challenge):
+            self._prove(answer)
         elif isinstance(answer, Welcome):
+            try:
+                self._login.check(answer.verifier)
+            except LoginFailed as failure:
+                self._refuse(failure)
+                return
             self._frames.frame_max = answer.frame_max
             self._welcomed = True
             self._receiver.welcomed(answer)
@@ -186,6 +209,18 @@ class ClientConnection(asyncio.Protocol):
                 self.welcome.set_result(answer)
         else:
             raise ProtocolError("a broker answers a client with a welcome")
+
+    def _prove(self, challenge: Challenge) -> None:
+        assert self._transport is not None
+        try:
+            self._transport.write(encode_proof(self._login.answer(challenge.message)))
+        except LoginFailed as failure:
+            self._refuse(failure)
+
+    def _refuse(self, failure: ConnectionFailed) -> None:
+        if not self.welcome.done():
+            self.welcome.set_exception(failure)
+        self._end(str(failure))
 
     def _answer(self, request: int, value: object, error: OctopisError | None = None) -> None:
         answer = self._pending.pop(request, None)
@@ -200,13 +235,22 @@ class ClientConnection(asyncio.Protocol):
 
 
 async def dial(
-    address: Address, connect_s: float, make: Callable[[], ClientConnection]
+    address: Address,
+    connect_s: float,
+    make: Callable[[], ClientConnection],
+    context: ssl.SSLContext | None = None,
 ) -> ClientConnection:
-    """Return a connection that a broker has welcomed, or raise ConnectionFailed."""
+    """Return a connection that a broker has welcomed; over TLS, if there is a `context`.
+
+    Raises ConnectionFailed; LoginFailed where trying again does not help.
+    """
     loop = asyncio.get_running_loop()
+    host = None if context is None else address.host
     try:
         async with asyncio.timeout(connect_s):
-            _, connection = await loop.create_connection(make, *address)
+            _, connection = await loop.create_connection(
+                make, *address, ssl=context, server_hostname=host
+            )
             try:
                 await connection.welcome
             except BaseException:
@@ -216,8 +260,9 @@ async def dial(
         reason = f"no broker answers at octopis://{address} within {connect_s:g} s"
         raise ConnectionFailed(reason) from failure
     except OSError as failure:
-        reason = f"no broker can be reached at octopis://{address}: {failure}"
-        raise ConnectionFailed(reason) from failure
+        reason = f"no broker can be reached at octopis://{address}: {explained(failure)}"
+        raise kind_of(failure)(reason) from failure
     except ConnectionFailed as failure:
-        raise ConnectionFailed(f"no welcome from octopis://{address}: {failure}") from failure
+        kind = LoginFailed if isinstance(failure, LoginFailed) else ConnectionFailed
+        raise kind(f"no welcome from octopis://{address}: {failure}") from failure
     return connection

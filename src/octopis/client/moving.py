@@ -182,7 +182,7 @@ class Move:
             reason = f"{self._name!r} is suspended: it can move when all it has is acknowledged"
             raise InvalidSubscription(reason, self._name)
         about = source, Policy(there.policy), there.epoch, there.moves + 1
-        await self._ask(self._to, JoinDurable, *about, there.created_ns)
+        await self._ask(self._to, JoinDurable, *about, there.created_ns, there.filter)
 
     async def _known(self, holder: str, moves: int, source: str) -> dict[str, int]:
         """Wait until all know on disk who has it; return the last number of each to `source`."""

@@ -61,7 +61,9 @@ class Publishing:
         unanswered: Unanswered,
     ) -> None:
         self.limits = Welcome(BrokerId("", 0), 2**24, 2**20)  # until a broker says otherwise
-        self._publisher = publisher
+        self.publisher = publisher
+        """What publications say who has published them; brokers look whether it is so."""
+
         self._open_connection = open_connection
         self._open_now = open_now
         self._unanswered = unanswered
@@ -140,7 +142,7 @@ class Publishing:
             _log.warning(
                 "%s: %d copies of publications could not be sent so far, as links are down; the "
                 "broker has not heard of %d neighbours since it has started",
-                self._publisher,
+                self.publisher,
                 self.unsent,
                 answer.unheard,
             )
@@ -167,7 +169,7 @@ class Publishing:
         checked = Notification.checked(attributes, payload)
         when = time.time_ns() if intended_ns is None else intended_ns
         encoded = encode_published(
-            checked.attributes, payload, self._publisher, next(self._sequence), when
+            checked.attributes, payload, self.publisher, next(self._sequence), when
         )
         bytes_max = self.limits.frame_max // 2
         if len(encoded) > bytes_max:

@@ -54,6 +54,15 @@ class Gap(msgspec.Struct, frozen=True):
     dropped: int | None = None
     host: BrokerId | None = None
 
+    @classmethod
+    def missed(cls, host: BrokerId, count: int | None) -> "Gap":
+        """Return the gap where notifications published at a host will not come."""
+        if count is None:
+            reason = f"{host} has started anew, and what it had accepted before may be missing"
+        else:
+            reason = f"{host} could not bring {count:,} notifications to the broker of this client"
+        return cls(reason, count, host)
+
 
 class StreamHome(Protocol):
     """The client, as its streams see it."""

@@ -9,18 +9,38 @@ end meanwhile are ended then.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from octopis.client.connection import ClientConnection
 from octopis.client.streams import Notifications
 from octopis.core.wire.client import SubscribeRequest, UnsubscribeRequest, encode_request
-from octopis.errors import ConnectionLost, InvalidSubscription, OctopisError
+from octopis.errors import (
+    ConnectionLost,
+    InvalidConfiguration,
+    InvalidSubscription,
+    OctopisError,
+)
 
 if TYPE_CHECKING:
     from octopis.core.filters import Filter
 
 _REQUESTS_AT_ONCE = 1_000
+
+
+def numbered(
+    asked: Sequence["Filter"], names: Sequence[str] | None, numbers: Iterator[int], client: str
+) -> dict[int, tuple[str, "Filter"]]:
+    """Return filters with ids by numbers for deliveries; ids are the `names`, or the client's.
+
+    Raises InvalidConfiguration where the names do not fit.
+    """
+    found = {next(numbers): each for each in asked}
+    ids = [f"{client}/{number}" for number in found] if names is None else list(names)
+    if len(set(ids)) != len(asked):
+        reason = f"names are one for each filter, all different: {len(asked)}, not {ids}"
+        raise InvalidConfiguration(reason)
+    return dict(zip(found, zip(ids, asked, strict=True), strict=True))
 
 
 class Subscribing:

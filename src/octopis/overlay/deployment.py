@@ -62,6 +62,29 @@ def planned(overlay: OverlayConfiguration, first_port: int | None) -> Addresses:
     return found
 
 
+def planned_links(overlay: OverlayConfiguration, places: Addresses) -> Addresses:
+    """Return where brokers are to listen for neighbours under security; `places` are for clients.
+
+    They keep the ports of their configuration, and the others follow after those for clients.
+    """
+    if not overlay.is_secure:
+        return {}
+    taken = {place.port for place in places.values()} | {*overlay.link_ports.values()}
+    ports = (each for each in range(max(taken) + 1, PORT_MAX + 1))
+    found = {}
+    for broker, place in places.items():
+        port = overlay.link_ports.get(broker, 0)
+        if not port and place.port:
+            port = next(ports, -1)
+        if port < 0:
+            raise InvalidConfiguration(
+                f"there are not enough ports after {max(taken)} for the links of "
+                f"{len(places)} brokers: begin lower, or give them link_port"
+            )
+        found[broker] = Address(place.host, port)
+    return found
+
+
 def open_listeners(places: Addresses) -> dict[BrokerId, socket.socket]:
     """Return a socket that listens for each broker, or raise OperationFailed and leave none."""
     listeners: dict[BrokerId, socket.socket] = {}
@@ -109,6 +132,7 @@ async def running(
     brokers: Sequence[BrokerId] | None = None,
     listeners: Mapping[BrokerId, socket.socket] | None = None,
     trace: TraceOptions | None = None,
+    link_listeners: Mapping[BrokerId, socket.socket] | None = None,
 ) -> AsyncIterator[dict[BrokerId, LiveBroker]]:
     """Run brokers of an overlay (all, unless told which) on this event loop.
 
@@ -125,10 +149,12 @@ async def running(
             for broker in chosen:
                 recorder = None if tracing is None else TraceRecorder(broker, overlay, tracing)
                 live[broker] = LiveBroker(broker, overlay, recorder, pace)
-                await live[broker].listen((listeners or {}).get(broker))
-            here = {broker: each.address for broker, each in live.items()}
+                own = (listeners or {}).get(broker), (link_listeners or {}).get(broker)
+                await live[broker].listen(*own)
+            elsewhere = {other: overlay.link_address(other) for other in overlay.addresses}
+            here = {broker: each.link_address for broker, each in live.items()}
             for each in live.values():
-                each.start({**overlay.addresses, **here})
+                each.start({**elsewhere, **here})
             yield live
         finally:
             # None stops before all are empty: what one of them holds may go through another.

@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -53,6 +53,8 @@ class ProcessOrder(msgspec.Struct, frozen=True):
 
     trace: str | None = None
     level: Level = Level.DELIVERIES
+    link_listeners: dict[str, int] = {}
+    """Under security, the sockets at which they listen for neighbours."""
 
 
 class Child:
@@ -75,7 +77,7 @@ class Child:
         self._process: asyncio.subprocess.Process | None = None
         self._listener: asyncio.Task[None] | None = None
 
-    async def start(self, order: ProcessOrder, listeners: Mapping[BrokerId, socket.socket]) -> None:
+    async def start(self, order: ProcessOrder, sockets: Iterable[socket.socket]) -> None:
         """Start the process; it inherits the sockets at which its brokers listen."""
         with self.log.open("ab") as log:
             # A session of its own: Ctrl-C is for the starter alone, which then stops in order.
@@ -88,7 +90,7 @@ class Child:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
-                pass_fds=[listeners[broker].fileno() for broker in self.brokers],
+                pass_fds=[each.fileno() for each in sockets],
                 start_new_session=True,
             )
         self._listener = asyncio.create_task(self._listen())
@@ -190,10 +192,10 @@ def main() -> None:
 async def _serve(order: ProcessOrder) -> None:
     path = Path(order.configuration)
     overlay = parse_overlay(path.read_text(encoding="utf-8"), str(path)).configuration
-    listeners = {
-        overlay.scot.broker(name): socket.socket(fileno=number)
-        for name, number in order.listeners.items()
-    }
+    listeners, link_listeners = (
+        {overlay.scot.broker(name): socket.socket(fileno=number) for name, number in each.items()}
+        for each in (order.listeners, order.link_listeners)
+    )
     drain, stop = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -201,7 +203,7 @@ async def _serve(order: ProcessOrder) -> None:
     latest_s = overlay.limits.drain_s + _LATEST_END_S
     threading.Thread(target=_hear_orders, args=(loop, drain, stop, latest_s), daemon=True).start()
     trace = None if order.trace is None else TraceOptions(Path(order.trace), order.level)
-    async with running(overlay, list(listeners), listeners, trace) as live:
+    async with running(overlay, list(listeners), listeners, trace, link_listeners) as live:
         ready = loop.create_task(all_ready(live.values()))
         ready.add_done_callback(lambda task: None if task.cancelled() else _say("ready"))
         stopped = loop.create_task(stop.wait())

@@ -42,6 +42,9 @@ class OverlayState(msgspec.Struct, frozen=True, kw_only=True):
     stop_s: float
     """How long stopping it takes at most."""
 
+    credentials: str = ""
+    """Under security, the file of credentials that commands here take, where one is known."""
+
     @property
     def url(self) -> str:
         """Where to connect: the first broker."""

@@ -19,10 +19,13 @@
     host = "127.0.0.1"
     port = 7402
 
+    [security]                        # who is let in, and what they may do: see docs/live.md
+    folder = "security"
+
 Only [topology] is needed; everything else has a default. `OCTOPIS_ROUTING_ALGORITHM=snr` stands for
 `algorithm` under [routing], and so for every key of [routing], [delivery], [durability], [queues],
-[client_queues], [links] and [limits]; `OCTOPIS_INSECURE` for `insecure`. What an overlay is written
-out to is complete, so that it can be read, changed and kept.
+[client_queues], [links], [limits] and [security]; `OCTOPIS_INSECURE` for `insecure`. What an
+overlay is written out to is complete, so that it can be read, changed and kept.
 """
 
 import tomllib
@@ -40,6 +43,7 @@ from octopis.broker.settings import (
     Limits,
     LinkQueues,
     OverlayConfiguration,
+    SecurityOptions,
     Shape,
 )
 from octopis.client.address import Address
@@ -78,6 +82,9 @@ class BrokerTable(Struct, frozen=True):
 
     host: Annotated[str, Meta(description="where it listens")] = Address().host
     port: Annotated[int, Meta(ge=0, le=PORT_MAX, description="0: any, or as `overlay up` says")] = 0
+    link_port: Annotated[
+        int, Meta(ge=0, le=PORT_MAX, description="for its neighbours, under security; 0: as `port`")
+    ] = 0
 
 
 class OverlayDocument(TopologyDocument, frozen=True, kw_only=True):
@@ -93,6 +100,7 @@ class OverlayDocument(TopologyDocument, frozen=True, kw_only=True):
     client_queues: ClientQueues = ClientQueues()
     links: LinksTable = LinksTable()
     limits: Limits = Limits()
+    security: SecurityOptions = SecurityOptions()
     brokers: dict[str, BrokerTable] = field(default_factory=dict)
 
 
@@ -128,10 +136,12 @@ def overlay_of(tables: Mapping[str, Any], where: str) -> NamedOverlay:
     document = convert(_completed(tables), OverlayDocument, where)
     topology = topology_of(document, where)
     scot = topology.scot
+    placed = _placed(document.brokers, scot, where)
     configuration = OverlayConfiguration(
         scot=scot,
         shapes=_shapes(document.links, scot, where),
-        addresses=_addresses(document.brokers, scot, where),
+        addresses={broker: Address(each.host, each.port) for broker, each in placed.items()},
+        link_ports={broker: each.link_port for broker, each in placed.items() if each.link_port},
         **{name: getattr(document, name) for name in _SHARED},
     )
     for broker in scot.brokers:
@@ -173,17 +183,17 @@ def _shape(table: Shape) -> Shape:
     return Shape(*(getattr(table, name) for name in Shape.__struct_fields__))
 
 
-def _addresses(
+def _placed(
     brokers: Mapping[str, BrokerTable], scot: SCOT, where: str
-) -> dict[BrokerId, Address]:
-    addresses: dict[BrokerId, Address] = {}
+) -> dict[BrokerId, BrokerTable]:
+    placed: dict[BrokerId, BrokerTable] = {}
     for name, table in brokers.items():
         place = f'{where}: brokers."{name}"'
         broker = _said_where(place, scot.broker, name)
-        if broker in addresses:
+        if broker in placed:
             raise InvalidConfiguration(f"{place}: {broker} is there twice; remove one")
-        addresses[broker] = Address(table.host, table.port)
-    return addresses
+        placed[broker] = table
+    return placed
 
 
 def _said_where(where: str, make: Callable[..., _Made], *facts: object) -> _Made:
@@ -214,8 +224,10 @@ def format_overlay(overlay: NamedOverlay) -> str:
         ends = {"source": source.short, "target": target.short}
         tables.append(encode_table("[links.shape]", ends | _as_declared(shape)))
     for broker in configuration.scot.brokers:
-        address = configuration.address(broker)
-        tables.append(encode_table(f"brokers.{encode_text(broker.short)}", address._asdict()))
+        place = configuration.address(broker)._asdict()
+        if configuration.is_secure:
+            place["link_port"] = configuration.link_ports.get(broker, 0)
+        tables.append(encode_table(f"brokers.{encode_text(broker.short)}", place))
     return "\n".join(tables)
 
 

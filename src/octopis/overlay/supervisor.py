@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
 from pathlib import Path
-from socket import socket
 from typing import Any
 
 import msgspec
@@ -28,10 +27,12 @@ from octopis.core.model import BrokerId
 from octopis.core.topology import SCOT
 from octopis.errors import OperationFailed
 from octopis.overlay.deaths import Deaths
-from octopis.overlay.deployment import Addresses, address_of, open_listeners, planned
+from octopis.overlay.deployment import planned, planned_links
+from octopis.overlay.listeners import Listeners, Places
 from octopis.overlay.process import Child, ProcessOrder
 from octopis.overlay.registry import CONFIGURATION_FILE, OverlayState, StateFolder
 from octopis.overlay.settings import NamedOverlay, format_overlay, parse_overlay
+from octopis.security.folder import SecurityFolder
 from octopis.trace import Level
 
 START_S = 120.0
@@ -67,14 +68,17 @@ def share_brokers(scot: SCOT, processes: int) -> list[list[BrokerId]]:
     return [share for share in shares if share]
 
 
-def check_descriptors(scot: SCOT, shares: list[list[BrokerId]], tables: int) -> None:
+def check_descriptors(
+    scot: SCOT, shares: list[list[BrokerId]], tables: int, listeners: int = 1
+) -> None:
     """Raise OperationFailed where a process would need more files than the system lets it open.
 
-    `tables` is how many files of a trace each broker writes. Otherwise let this process open as
+    `tables` is how many files of a trace each broker writes, `listeners` at how many sockets it
+    listens. Otherwise let this process open as
     many as it may: it opens the sockets of all brokers.
     """
-    ends = [sum(1 + len(scot.neighbours(b)) + tables for b in share) for share in shares]
-    needed = max(len(scot.brokers), *ends) + _OTHER_FILES
+    ends = [sum(listeners + len(scot.neighbours(b)) + tables for b in share) for share in shares]
+    needed = max(listeners * len(scot.brokers), *ends) + _OTHER_FILES
     soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most != resource.RLIM_INFINITY and needed > most:
         raise OperationFailed(
@@ -99,6 +103,8 @@ class OverlayOrder(msgspec.Struct, frozen=True, kw_only=True):
     first_port: int | None = None
     trace: str | None = None
     level: Level = Level.DELIVERIES
+    credentials: str = ""
+    """The file of credentials that commands of this user are to take."""
 
 
 class Supervisor:
@@ -141,14 +147,18 @@ class Supervisor:
         limits, scot = overlay.configuration.limits, overlay.configuration.scot
         shares = share_brokers(scot, self._order.processes)
         tables = 0 if self._order.trace is None else len(self._order.level.tables)
-        check_descriptors(scot, shares, tables)
-        listeners = open_listeners(planned(overlay.configuration, self._order.first_port))
+        check_descriptors(scot, shares, tables, 1 + overlay.configuration.is_secure)
+        if overlay.configuration.is_secure:  # found here, and not by each process
+            SecurityFolder(Path(overlay.configuration.security.folder)).check(scot.brokers)
+        places = planned(overlay.configuration, self._order.first_port)
+        listeners = Listeners.open(places, planned_links(overlay.configuration, places))
         with ExitStack() as stack:
-            for listener in listeners.values():
-                stack.callback(listener.close)
-            addresses = {broker: address_of(listener) for broker, listener in listeners.items()}
-            placed = NamedOverlay(overlay.topology, overlay.configuration.at(addresses))
-            first_port = next(iter(addresses.values())).port
+            stack.callback(listeners.close, scot.brokers)
+            addresses = listeners.addresses
+            link_ports = {broker: place.port for broker, place in addresses.links.items()}
+            configuration = overlay.configuration.at(addresses.clients, link_ports)
+            placed = NamedOverlay(overlay.topology, configuration)
+            first_port = next(iter(addresses.clients.values())).port
             name = f"{overlay.topology.name}-{first_port}"
             folder = stack.enter_context(StateFolder(Path(self._order.state), name))
             state = self._state(folder, placed, shares)
@@ -167,7 +177,7 @@ class Supervisor:
                 await self._end()
 
     async def _start(
-        self, shares: list[list[BrokerId]], listeners: dict[BrokerId, socket], document: Path
+        self, shares: list[list[BrokerId]], listeners: Listeners, document: Path
     ) -> None:
         """Start a process for each share of the brokers, and leave their sockets to it alone."""
         for number, share in enumerate(shares):
@@ -175,16 +185,17 @@ class Supervisor:
             self._children.append(child)
             await self._start_child(child, listeners, document)
 
-    async def _start_child(
-        self, child: Child, listeners: dict[BrokerId, socket], document: Path
-    ) -> None:
-        numbers = {broker.short: listeners[broker].fileno() for broker in child.brokers}
+    async def _start_child(self, child: Child, listeners: Listeners, document: Path) -> None:
+        clients, links = (
+            {broker.short: each[broker].fileno() for broker in child.brokers if broker in each}
+            for each in listeners
+        )
         trace, level = self._order.trace, self._order.level
-        await child.start(ProcessOrder(str(document), numbers, trace, level), listeners)
-        for broker in child.brokers:
-            listeners[broker].close()
+        order = ProcessOrder(str(document), clients, trace, level, links)
+        await child.start(order, listeners.of(child.brokers))
+        listeners.close(child.brokers)
 
-    async def _keep_running(self, addresses: Addresses, document: Path) -> None:
+    async def _keep_running(self, addresses: Places, document: Path) -> None:
         """Wait until the overlay is to stop; start anew what ends by itself before."""
         if self._order.trace is not None:
             await self._watched(self._stop.wait())
@@ -208,12 +219,12 @@ class Supervisor:
                 if not stop.done():
                     await self._start_anew(child, addresses, document)
 
-    async def _start_anew(self, dead: Child, addresses: Addresses, document: Path) -> None:
+    async def _start_anew(self, dead: Child, addresses: Places, document: Path) -> None:
         """Start a process in the place of one that has died, at the same addresses."""
         await dead.end(_END_S)
         child = Child(dead.number, dead.brokers, dead.log)
         self._children[dead.number] = child
-        listeners = open_listeners({broker: addresses[broker] for broker in dead.brokers})
+        listeners = Listeners.open(*addresses.of(dead.brokers))
         await self._start_child(child, listeners, document)
 
     async def _started(self) -> bool:
@@ -282,4 +293,5 @@ class Supervisor:
             },
             processes=[[broker.short for broker in share] for share in shares],
             stop_s=configuration.limits.drain_s + 2 * _END_S,
+            credentials=self._order.credentials,
         )

@@ -17,6 +17,9 @@ from octopis.errors import InvalidFilter, NotPermitted
 
 NOTHING = parse_filter("FALSE")
 
+_PLAIN = str.maketrans({"%": "%25", "/": "%2F", ":": "%3A", "#": "%23"})
+"""An identity's name ends at the first "/", and means nothing else to a broker."""
+
 
 class Permissions(Struct, frozen=True):
     """What an identity may do. Without anything said: nothing."""
@@ -78,4 +81,4 @@ class Identity(Struct, frozen=True):
         Names of clients, subscriptions and durable subscriptions are each identity's own: nobody
         can take, end or block those of another, as they have no word for them.
         """
-        return f"{self.name}/{name}"
+        return f"{self.name.translate(_PLAIN)}/{name}"

@@ -30,7 +30,7 @@ def test_broker_is_refused_for_the_first_reason_that_holds():
 
             def reason(**changes: object) -> str:
                 fields = {"broker": A0, "to": B0, "overlay": digest, "algorithm": "snr"}
-                refusal = reception._refusal(BrokerHello(**fields | changes))
+                refusal = reception.refusal(BrokerHello(**fields | changes))
                 assert isinstance(refusal, ConnectionFailed)
                 return str(refusal)
 
@@ -48,7 +48,7 @@ def test_neighbour_whose_link_is_down_is_taken_in():
         async with ready(overlay(SCOT)) as live:
             link, live[B0].links[A0].connection = live[B0].links[A0].connection, None
             hello = BrokerHello(A0, B0, overlay_digest(SCOT), "snr")
-            assert Reception(live[B0])._refusal(hello) is None
+            assert Reception(live[B0]).refusal(hello) is None
             live[B0].links[A0].connection = link
 
     run_live(work())

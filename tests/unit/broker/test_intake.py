@@ -109,6 +109,7 @@ class Session:
         self.client = self.name = client
         self.host = "127.0.0.1"
         self.source = b""
+        self.permit = None
         self.undelivered = self.dropped = 0
         self.is_to_be_flushed = False
         self.changes: deque[UnsubscribeRequest | SettledRequest] = deque()

@@ -1,6 +1,6 @@
 import pytest
 
-from octopis.client.address import Backoff, parse_addresses
+from octopis.client.address import Backoff, parse_addresses, user_of
 from octopis.errors import InvalidConfiguration
 
 
@@ -28,13 +28,41 @@ def test_addresses_are_read(text: str, addresses: list):
         "octopis://host:port",
         "octopis://host:99999",
         "octopis://host/path",
-        "octopis://me@host",
+        "octopis://me@host/path",
         "octopis://one,,two",
     ],
 )
 def test_anything_else_is_refused(text: str):
     with pytest.raises(InvalidConfiguration, match="is no address of a broker"):
         parse_addresses(text)
+
+
+def test_user_stands_before_the_host_and_is_the_same_for_all_hosts():
+    assert user_of("octopis://host:7400") is None
+    assert user_of("octopis://alice@one:1,two:2") == "alice"
+    assert user_of("octopis://a%40b@one") == "a@b"
+    assert parse_addresses("octopis://alice@one:1,alice@two") == [("one", 1), ("two", 7400)]
+    with pytest.raises(InvalidConfiguration, match="for one user"):
+        parse_addresses("octopis://alice@one,bob@two")
+    with pytest.raises(InvalidConfiguration, match="names no user"):
+        parse_addresses("octopis://@one")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "octopis://alice:hunter2@host",
+        "octopis://alice:hunter2@host:7400,other",
+        "octopis://alice:hunt,er2@host",
+        "octopis://alice:hunt@er2@host",
+        "tcp://alice:hunter2@host",
+    ],
+)
+def test_password_never_stands_in_the_address_and_is_not_repeated(text: str):
+    with pytest.raises(InvalidConfiguration) as refusal:
+        parse_addresses(text)
+    assert "hunt" not in str(refusal.value)
+    assert "er2" not in str(refusal.value).replace("er2@", "")
 
 
 def test_waits_double_up_to_the_most_and_are_spread():

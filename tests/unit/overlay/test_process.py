@@ -28,7 +28,7 @@ def with_child(tmp_path: Path, work) -> None:
         path.write_text(format_overlay(placed), encoding="utf-8")
         child = Child(0, list(listeners), tmp_path / "log")
         numbers = {broker.short: listener.fileno() for broker, listener in listeners.items()}
-        await child.start(ProcessOrder(str(path), numbers), listeners)
+        await child.start(ProcessOrder(str(path), numbers), listeners.values())
         for listener in listeners.values():
             listener.close()
         try:

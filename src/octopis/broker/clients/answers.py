@@ -8,7 +8,14 @@ from octopis.broker.connection import Connection
 from octopis.core.wire.client import AnswerItem, PublishRequest, encode_answers
 from octopis.core.wire.control import Refusal
 from octopis.core.wire.published import count_notifications
-from octopis.errors import ConnectionLost, InvalidNotification, OctopisError, ProtocolError
+from octopis.errors import (
+    ConnectionLost,
+    InvalidNotification,
+    NotPermitted,
+    OctopisError,
+    ProtocolError,
+    StoreFailed,
+)
 
 REQUESTS_MAX = 10_000
 """Requests of a client that may wait, and answers that it may leave unread."""
@@ -16,6 +23,7 @@ REQUESTS_MAX = 10_000
 REPLIES_MAX = 100
 """The same for status and signs of life."""
 
+_REFUSED = (InvalidNotification, NotPermitted, StoreFailed)
 _REMEMBERED_MAX = 100
 _LENGTH_MAX = 500
 
@@ -52,7 +60,7 @@ class Answers:
         """Answer a request as soon as the client reads."""
         item = AnswerItem(request, None if error is None else Refusal.of(error), unsent, unheard)
         self._answers.append(item)
-        if unsent or isinstance(error, InvalidNotification):  # it was a publication
+        if unsent or isinstance(error, _REFUSED):  # it was a publication
             self._remember(item)
 
     def write(self, connection: Connection) -> None:

@@ -16,7 +16,13 @@ from octopis.core.delivery.lasting.durables import PREFIX
 from octopis.core.filters import parse_filter
 from octopis.core.routing import Broker
 from octopis.core.wire.client import Change, SettledRequest, SubscribeRequest, UnsubscribeRequest
-from octopis.errors import InvalidConfiguration, InvalidFilter, InvalidSubscription, ProtocolError
+from octopis.errors import (
+    InvalidConfiguration,
+    InvalidFilter,
+    InvalidSubscription,
+    NotPermitted,
+    ProtocolError,
+)
 
 
 class Changing:
@@ -100,7 +106,7 @@ class Changing:
                 self._unsubscribe(session, request)
             else:
                 self._subscribe(session, request)
-        except (InvalidFilter, InvalidSubscription, InvalidConfiguration) as refusal:
+        except (InvalidFilter, InvalidSubscription, InvalidConfiguration, NotPermitted) as refusal:
             session.answer(request.request, refusal)
         except ProtocolError as failure:
             session.changes.clear()
@@ -109,21 +115,25 @@ class Changing:
             session.answer(request.request)
 
     def _subscribe(self, session: ClientSession, request: SubscribeRequest) -> None:
-        if request.id.startswith(PREFIX):
+        permit = session.permit
+        known_as = request.id if permit is None else permit.subscription(request.id)
+        if known_as.startswith(PREFIX):
             reason = f"names that begin with {PREFIX!r} are those of durable subscriptions"
             raise InvalidSubscription(reason, request.id)
-        if session.numbers.get(request.id, request.number) != request.number:
+        if session.numbers.get(known_as, request.number) != request.number:
             reason = f"the subscription {request.id!r} has another number already"
             raise InvalidSubscription(reason, request.id)
         filter_ = parse_filter(request.filter, request.dialect)
-        share = session.shares.share_of(request.id, filter_)
+        if permit is not None:
+            filter_ = permit.guarded(filter_)
+        share = session.shares.share_of(known_as, filter_)
         if session.client in self._leaving:  # it is back, and goes on with this one
-            self._leaving[session.client].pop(request.id, None)
+            self._leaving[session.client].pop(known_as, None)
             if not self._leaving[session.client]:
                 del self._leaving[session.client]
         effects = self._core.client_subscribes(
             session.client,
-            request.id,
+            known_as,
             filter_,
             request.epoch,
             time.monotonic_ns(),
@@ -131,13 +141,15 @@ class Changing:
         )
         if request.epoch and not session.numbers:  # it was here, or elsewhere, before
             session.tell_missed_lately()
-        if request.id not in session.numbers:
-            self._recorder.subscribed(session.client, request.id)
-        session.note(request.id, request.number, share)
+        if known_as not in session.numbers:
+            self._recorder.subscribed(session.client, known_as)
+        session.note(known_as, request.number, share)
         self._effects.carry_out(effects)
 
     def _unsubscribe(self, session: ClientSession, request: UnsubscribeRequest) -> None:
-        session.forget(request.id)  # also where the subscription has moved away
+        permit = session.permit
+        known_as = request.id if permit is None else permit.subscription(request.id)
+        session.forget(known_as)  # also where the subscription has moved away
         self._effects.carry_out(
-            self._core.client_unsubscribes(session.client, request.id, time.monotonic_ns())
+            self._core.client_unsubscribes(session.client, known_as, time.monotonic_ns())
         )

@@ -12,11 +12,14 @@ import asyncio
 import logging
 import time
 from collections import Counter, OrderedDict
+from collections.abc import Callable
 
 from msgspec import Struct
 
 from octopis.broker.clients.changing import Changing
-from octopis.broker.clients.session import ClientSession
+from octopis.broker.clients.permitted import is_same
+from octopis.broker.clients.rates import Rates
+from octopis.broker.clients.session import NO_STATUS, ClientSession
 from octopis.broker.clients.turns import Turns
 from octopis.broker.disk.keeping import Answer, Keeping
 from octopis.broker.effects import Effects
@@ -31,9 +34,12 @@ from octopis.core.wire.published import Published, decode_checked
 from octopis.errors import (
     ConnectionFailed,
     InvalidNotification,
+    NotPermitted,
+    OctopisError,
     ProtocolError,
     StoreFailed,
 )
+from octopis.security.identity import Identity
 
 BATCH_MAX = 256
 _log = logging.getLogger(__name__)
@@ -81,6 +87,7 @@ class Intake:
         self._publishing: OrderedDict[ClientSession, None] = OrderedDict()
         self._begun: dict[ClientSession, _Publication] = {}
         self._turns = Turns(self.add, self._loop.call_later)
+        self.rates = Rates(limits.publish_bytes_per_s)
         changes = core, effects, recorder, inquiries, pace
         self._changes = Changing(*changes, lambda: self.may_change)
         self._is_scheduled = False
@@ -131,10 +138,13 @@ class Intake:
         """How many clients have publications that wait."""
         return len(self._publishing) + sum(bool(s.publications) for s in self._turns.resting)
 
-    def refusal(self, session: ClientSession) -> ConnectionFailed | None:
+    def refusal(self, session: ClientSession) -> OctopisError | None:
         """Return why a client is not taken in, if it is not."""
+        permit = session.permit
+        if permit is not None and session.is_observer and not permit.permissions.sees_status:
+            return NotPermitted(NO_STATUS)
         older = self._clients.get(session.client)
-        if older is not None and older.owner != session.owner:
+        if older is not None and older.known_by != session.known_by:
             return ConnectionFailed(f"the name {session.client!r} is another client's here")
         most = self._limits.clients_per_host
         is_here = older is not None and older.host == session.host
@@ -175,10 +185,31 @@ class Intake:
         self._publishing.pop(session, None)
         self._begun.pop(session, None)
         self._turns.leave(session)
+        self.rates.leave(session)
         self.undelivered += session.undelivered
         self.dropped += session.dropped
         _log.debug("%s: %s has left: %s", self._core.id, session.name, reason)
         self._changes.leave(session.client)
+
+    def roles_changed(self, current: Callable[[Identity], Identity | None]) -> int:
+        """Send away whose role allows something else now; return how many.
+
+        `current` says what an identity is now; None where it may not be in any more. Whoever was
+        sent away may log in anew; what was chosen for it by its old role is not delivered.
+        """
+        gone = 0
+        for session in list(self._clients.values()):
+            if session.identity is None:
+                continue
+            now = current(session.identity)
+            if now is None:
+                session.dismiss(f"{session.identity.name!r} may not be in any more")
+            elif is_same(now.permissions, session.identity.permissions):
+                continue
+            else:
+                session.dismiss(f"what {now.name!r} may do has changed: log in anew")
+            gone += 1
+        return gone
 
     def _count_out(self, host: str) -> None:
         self._hosts[host] -= 1
@@ -188,10 +219,19 @@ class Intake:
     def add(self, session: ClientSession) -> None:
         """Note that a session has requests that wait."""
         if session.publications and session not in self._turns.resting:
-            self._publishing.setdefault(session)
+            self._line_up(session)
             self._schedule()
         if session.changes:
             self._changes.add(session)
+
+    def _line_up(self, session: ClientSession) -> None:
+        """Let a client publish when it is its turn; who has published too much rests before."""
+        if session in self._publishing:
+            return
+        if rest_s := self.rates.rest_s(session):
+            self._turns.rest(session, rest_s)
+        else:
+            self._publishing[session] = None
 
     # A turn
 
@@ -242,7 +282,7 @@ class Intake:
                     session.finish_publication()
                     done.append((session, publication))
             if session.publications and session not in held:
-                self._publishing[session] = None
+                self._line_up(session)
         goes_on = bool(self._publishing)
         self._publishing |= held
         if self._keeping is not None:
@@ -317,7 +357,8 @@ class Intake:
 
     def _begin(self, session: ClientSession) -> _Publication | None:
         """Return the publication of a client whose turn it is; what makes no sense is refused."""
-        request = session.publications[0]
+        request, permit = session.publications[0], session.permit
+        self.rates.take(session, len(request.notifications))
         self._begun.pop(session, None)
         try:
             if self._keeping is not None and (full := self._keeping.refusal()) is not None:
@@ -325,7 +366,9 @@ class Intake:
             notifications = decode_checked(
                 request.notifications, session.client, self._bytes_max, session.source
             )
-        except (InvalidNotification, StoreFailed) as refusal:
+            if permit is not None:
+                notifications = permit.published(notifications, self._bytes_max)
+        except (InvalidNotification, NotPermitted, StoreFailed) as refusal:
             session.finish_publication()
             session.answer(request.request, refusal)
             self._effects.add(session)

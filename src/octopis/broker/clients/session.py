@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from octopis.broker.clients.answers import REQUESTS_MAX, Answers
 from octopis.broker.clients.deliveries import Deliveries
 from octopis.broker.clients.kept import SentDeliveries, new_token, owner_of
+from octopis.broker.clients.permitted import Permit, is_same
 from octopis.broker.clients.shares import Share, Shares
 from octopis.broker.connection import Connection
 from octopis.broker.disk.codec import source_of
@@ -40,9 +41,11 @@ from octopis.core.wire.published import Published, check_size
 from octopis.errors import (
     InvalidConfiguration,
     InvalidNotification,
+    NotPermitted,
     OctopisError,
     ProtocolError,
 )
+from octopis.security.identity import Identity
 
 if TYPE_CHECKING:
     from octopis.broker.broker import LiveBroker
@@ -53,6 +56,7 @@ _MISSED_MAX = 64
 _SMALL_BYTES = 64 * 1024
 """What is held for a client below this is not worth counting."""
 
+NO_STATUS = "your role may not see how brokers are: it needs status = true"
 _OBSERVING = (StatusRequest, Ping, Pong, Goodbye)
 _log = logging.getLogger(__name__)
 
@@ -66,15 +70,32 @@ class ClientSession:
     got is sent again.
     """
 
-    def __init__(self, broker: "LiveBroker", hello: ClientHello, connection: Connection) -> None:
-        self.client = hello.client
-        self.owner = owner_of(hello.secret)
+    def __init__(
+        self,
+        broker: "LiveBroker",
+        hello: ClientHello,
+        connection: Connection,
+        identity: Identity | None = None,
+    ) -> None:
+        self.identity = identity
+        """Who has logged in; None where nobody has to, and everything is allowed."""
+
+        self.permit = None if identity is None else Permit(identity)
+        """What it may do; None: everything."""
+
+        self.client = hello.client if identity is None else identity.named(hello.client)
+        self.known_by = owner_of(hello.secret)
+        """What makes it the same client on its next connection."""
+
+        self.owner = self.known_by if self.permit is None else self.permit.owner
+        """Whose its subscriptions are."""
+
         self.source = source_of(hello, self.owner)
         """What one run of its program is known by, if it has said so."""
 
         self.host = connection.address.rpartition(":")[0]
         self.is_observer = hello.observer
-        self.name = f"client {hello.client}"
+        self.name = f"client {self.client}"
         self.connection = connection
         self.token = new_token(hello, broker.overlay.limits)
         """What names the session; empty where it cannot go on over another connection."""
@@ -143,10 +164,17 @@ class ClientSession:
         if isinstance(request, Ping):
             self._reply(Pong())
         elif isinstance(request, StatusRequest):
-            self._reply(Status(request.request, self._broker.status()))
+            self._take_status(request)
         elif isinstance(request, Goodbye):
             _log.debug("%s says goodbye: %s", self.name, request.reason)
             self.connection.is_ended = True
+
+    def _take_status(self, request: StatusRequest) -> None:
+        if self.permit is None or self.permit.permissions.sees_status:
+            self._reply(Status(request.request, self._broker.status()))
+        else:
+            self.answer(request.request, NotPermitted(NO_STATUS))
+            self.pump()
 
     def _take_durable(self, request: DurableRequest) -> None:
         desk = self._broker.desk
@@ -248,7 +276,8 @@ class ClientSession:
             self._keep_nothing()  # the client goes on elsewhere, and this would not be told again
             if self.is_kept:
                 self.fail(ProtocolError("its subscriptions have moved on to another broker"))
-            reason = f"the subscription {subscription!r} has moved on to another broker"
+            own = subscription if self.permit is None else self.permit.told(subscription)
+            reason = f"the subscription {own!r} has moved on to another broker"
             self._answers.tell(encode_lost(number, reason))
 
     def missed(self, host: BrokerId, count: int | None) -> None:
@@ -272,6 +301,10 @@ class ClientSession:
         self, request: int, error: OctopisError | None = None, unsent: int = 0, unheard: int = 0
     ) -> None:
         """Answer a request; `pump` then lets it go."""
+        if error is not None and self.permit is not None:
+            error = self.permit.in_own_words(error)
+            if isinstance(error, NotPermitted):
+                self._broker.refused(self, error)
         self._answers.answer(request, error, unsent, unheard)
         if self.is_kept:
             self._answers.clear()  # who sends a publication again is answered again
@@ -324,16 +357,29 @@ class ClientSession:
         else:
             self.end(reason)
 
-    def may_resume(self, hello: ClientHello) -> bool:
-        """Tell whether a client can go on with this session: what it lacks is still here."""
+    def may_resume(self, hello: ClientHello, identity: Identity | None = None) -> bool:
+        """Tell whether a client can go on with this session: what it lacks is still here.
+
+        What waits was chosen by what its role allowed: under another it begins anew.
+        """
         return (
             hello.session == self.token != ""
             and not self.connection.is_ended
+            and self._is_of(identity)
             and self.deliveries.may_resume(hello.received)
         )
 
-    def resume(self, hello: ClientHello, connection: Connection) -> None:
+    def _is_of(self, identity: Identity | None) -> bool:
+        if self.identity is None or identity is None:
+            return self.identity is identity
+        is_same_name = self.identity.name == identity.name
+        return is_same_name and is_same(self.identity.permissions, identity.permissions)
+
+    def resume(
+        self, hello: ClientHello, connection: Connection, identity: Identity | None = None
+    ) -> None:
         """Go on over another connection: send what the client has not received."""
+        self.identity = identity  # the same, but perhaps by another credential
         before, self.connection = self.connection, connection
         before.abort("the client has connected anew")
         self._kept_at = None
@@ -358,6 +404,13 @@ class ClientSession:
             self.connection.is_ended = True
             self._warn("kept sessions", f"forgotten: {failure}")
             self._loop.call_soon(self.end, str(failure))  # not in the middle of a batch
+
+    def dismiss(self, reason: str) -> None:
+        """Send the client away at once, and forget all that waits for it."""
+        if not self.is_kept:
+            self.connection.close(reason)
+        self.connection.is_ended = True
+        self.end(reason)
 
     def end(self, reason: str) -> None:
         """The client is gone for good, and with it what was meant for it."""

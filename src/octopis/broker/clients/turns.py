@@ -63,8 +63,8 @@ class Turns:
         self._allowances: dict[ClientSession, int] = {}
         self._alone: dict[ClientSession, None] = {}
         self._cleared: dict[ClientSession, float] = {}
-        self.resting: dict[ClientSession, None] = {}
-        """Who may not publish for now."""
+        self.resting: dict[ClientSession, int] = {}
+        """Who may not publish for now, and how many rests are under way."""
 
     # A turn
 
@@ -129,9 +129,13 @@ class Turns:
         self._allowances[session] = max(1, int(TURN_S * count / took))
         if count > 1 or took <= TURN_S:
             return []
-        self.resting[session] = None
-        self._call_later(took, self._has_rested, session)
+        self.rest(session, took)
         return [session]
+
+    def rest(self, session: ClientSession, seconds: float) -> None:
+        """Let a client publish nothing for a while; of several, the longest counts."""
+        self.resting[session] = self.resting.get(session, 0) + 1
+        self._call_later(seconds, self._has_rested, session)
 
     def _let_grow(self, session: ClientSession, count: int) -> None:
         allowance = self._allowance(session)
@@ -142,7 +146,10 @@ class Turns:
         return self._allowances.get(session, FIRST)
 
     def _has_rested(self, session: ClientSession) -> None:
-        if session in self.resting:
+        rests = self.resting.get(session, 0) - 1
+        if rests > 0:
+            self.resting[session] = rests
+        elif not rests:
             del self.resting[session]
             self._go_on(session)
 

@@ -8,13 +8,17 @@ from hashlib import blake2b
 
 from msgspec import structs
 
+from octopis.broker.clients.rates import Rates
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.disk.keeping import Keeping
+from octopis.broker.disk.slowed import Slowed
 from octopis.broker.effects import Effects
 from octopis.core.delivery.lasting.records import Staged
 from octopis.core.delivery.lasting.staging import Attempt, Commit
 from octopis.core.wire.durable import CommitStaged, DropStaged, StageRows, StagingRequest
+from octopis.core.wire.frames import FRAME_MAX
 from octopis.core.wire.published import Published, check_size, decode_checked, decode_one
+from octopis.errors import InvalidNotification, OctopisError
 
 _ROWS = 256
 """So many are published in one turn of the event loop."""
@@ -34,18 +38,32 @@ class Committing:
         effects: Effects,
         window: int,
         free: Callable[[list[Published]], int],
+        rates: Rates,
     ) -> None:
         self._keeping = keeping
         self._staging = keeping.channels.staging
         self._effects = effects
         self._window = window
         self._free = free
+        self._slowed = Slowed(rates, window, self._take_late)
         self._loop = asyncio.get_running_loop()
         self._asked: dict[tuple[bytes, int], list[tuple[ClientSession, int]]] = {}
         self._is_scheduled = False
 
     def take(self, session: ClientSession, request: StagingRequest) -> None:
-        """Do what a client asks for. Raises what is wrong with it."""
+        """Do what a client asks for, perhaps later. Raises what is wrong with it."""
+        if not self._slowed.holds(session, request):
+            self._do(session, request)
+
+    def _take_late(self, session: ClientSession, request: StagingRequest) -> None:
+        try:
+            self._do(session, request)
+        except OctopisError as refusal:
+            session.answer(request.request, refusal)
+        self._effects.add(session)
+        self._effects.flush()
+
+    def _do(self, session: ClientSession, request: StagingRequest) -> None:
         source = _source(session, request.query)
         if isinstance(request, StageRows):
             self._stage(session, request, source)
@@ -60,12 +78,20 @@ class Committing:
             raise refusal
         check_size(request.rows, self._window)
         rows = decode_checked(request.rows, session.client)
+        if session.permit is not None:
+            rows = session.permit.published(rows, FRAME_MAX // 2)
         attempt = Attempt(source, request.batch, request.part, request.attempt)
         self._staging.stage(attempt, request.first, [each.encoded for each in rows])
         self._answer([(session, request.request)])
 
     def _commit(self, session: ClientSession, request: CommitStaged, source: bytes) -> None:
-        commit = self._staging.decide(source, request.batch, request.attempts)
+        try:
+            commit = self._staging.decide(source, request.batch, request.attempts)
+        except InvalidNotification as refusal:
+            if session.permit is None:
+                raise
+            reason = f"{refusal} (rows that were staged under another role do not count)"
+            raise InvalidNotification(reason) from refusal
         if commit is None:
             self._answer([(session, request.request)])
             return

@@ -4,15 +4,17 @@ import logging
 import time
 from functools import partial
 
+from octopis.broker.clients.permitted import Permit
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.disk.committing import Committing
 from octopis.broker.disk.keeping import Keeping
 from octopis.broker.disk.moving import Moving, has_moved
+from octopis.broker.disk.permitted import asked_of, guarded, lists, permitted, told
 from octopis.broker.disk.reads import Reads
 from octopis.broker.effects import Effects
 from octopis.core.delivery.lasting.durables import MOVE, Durable, id_of
 from octopis.core.delivery.lasting.records import DurableState, Policy
-from octopis.core.filters import Filter, parse_filter
+from octopis.core.filters import parse_filter
 from octopis.core.routing import Broker
 from octopis.core.routing.broker import DURABLE
 from octopis.core.wire.durable import (
@@ -60,26 +62,34 @@ class Desk:
 
     def take(self, session: ClientSession, request: DurableRequest) -> None:
         """Do what a client asks for; what is wrong is answered. Raises ProtocolError."""
-        if isinstance(request, ReadDurable):
-            self._reads.take(session, request)
-            return
+        number = request.request
         try:
-            if isinstance(request, MoveRequest):
-                self._moving.take(session, request)
-            elif isinstance(request, OpenDurable):
-                self._open(session, request)
-            elif isinstance(request, AckDurable):
-                self._acknowledge(session, request)
-            elif isinstance(request, DropDurable):
-                self._drop(session, request)
-            elif isinstance(request, StagingRequest):
-                self._committing.take(session, request)
-            else:
-                self._list(session, request)
+            if session.permit is not None:
+                request = permitted(session.permit, request)
+            if not isinstance(request, ReadDurable):
+                self._do(session, request)
         except OctopisError as refusal:
-            session.answer(request.request, refusal)
+            session.answer(number, refusal)
+        else:
+            if isinstance(request, ReadDurable):
+                self._reads.take(session, request)
+                return
         self._effects.add(session)
         self._effects.flush()
+
+    def _do(self, session: ClientSession, request: DurableRequest) -> None:
+        if isinstance(request, MoveRequest):
+            self._moving.take(session, request)
+        elif isinstance(request, OpenDurable):
+            self._open(session, request)
+        elif isinstance(request, AckDurable):
+            self._acknowledge(session, request)
+        elif isinstance(request, DropDurable):
+            self._drop(session, request)
+        elif isinstance(request, StagingRequest):
+            self._committing.take(session, request)
+        elif isinstance(request, ListDurables):
+            self._list(session, request)
 
     def _open(self, session: ClientSession, request: OpenDurable) -> None:
         if self._keeping.failure is not None:
@@ -87,24 +97,37 @@ class Desk:
         durable = self._durables.get(request.name)
         owner = "" if request.shared else session.owner
         if durable is None:
-            durable = self._make(request, owner)
+            durable = self._make(session, request, owner)
         else:
             self._check_owner(durable, owner)
             self._check_home(durable)
             if request.filter is not None:
                 wanted = str(parse_filter(request.filter, request.dialect))
-                if wanted != durable.state.filter:
+                asked = durable.state.asked or durable.state.filter
+                if wanted != asked:
                     reason = (
-                        f"the durable subscription {request.name!r} asks for "
-                        f"{durable.state.filter!r}, not for {wanted!r}; drop it first, or use "
-                        "another name"
+                        f"the durable subscription {request.name!r} asks for {asked!r}, not for "
+                        f"{wanted!r}; drop it first, or use another name"
                     )
                     raise InvalidSubscription(reason, request.name)
+            if session.permit is not None and durable.state.guard != session.permit.guard:
+                self._guard_anew(durable, session.permit)
             if request.policy is not None and request.policy is not durable.state.policy:
                 self._durables.change(durable, policy=request.policy)
         self.answer_synced(session, request.request, durable)
 
-    def _make(self, request: OpenDurable, owner: str) -> Durable:
+    def _guard_anew(self, durable: Durable, permit: Permit) -> None:
+        """Let one have what the role of whoever opens it allows now; what it has stays."""
+        filter_, about = guarded(permit, asked_of(durable.state))
+        is_another = about["filter"] != durable.state.filter
+        self._durables.change(durable, **about)
+        if is_another and self._core.holder_of(durable.id) is not None:
+            ask = DURABLE, durable.id, filter_, None, time.monotonic_ns()
+            owner = durable.state.owner
+            effects = self._core.client_subscribes(*ask, owner=owner, durable=True, anew=True)
+            self._effects.carry_out(effects)
+
+    def _make(self, session: ClientSession, request: OpenDurable, owner: str) -> Durable:
         name = request.name
         if not name.isprintable():
             raise InvalidSubscription("a name is printable", name)
@@ -119,24 +142,24 @@ class Desk:
         if request.filter is None:
             reason = f"there is no durable subscription {name!r} here, and no filter to make it"
             raise InvalidSubscription(reason, name)
-        filter_ = parse_filter(request.filter, request.dialect)
+        _, about = guarded(session.permit, parse_filter(request.filter, request.dialect))
         now_ns = time.time_ns()
         state = DurableState(
             name=name,
             key=0,
             epoch=now_ns,
             owner=owner,
-            filter=str(filter_),
+            **about,
             policy=request.policy or Policy.REFUSE,
             moves=0,
             created_ns=now_ns,
             used_ns=now_ns,
         )
         durable = self._durables.make(state)
-        self._keeping.when_synced(partial(self._announce, durable, filter_))
+        self._keeping.when_synced(partial(self._announce, durable))
         return durable
 
-    def _announce(self, durable: Durable, filter_: Filter) -> None:
+    def _announce(self, durable: Durable) -> None:
         """Let the overlay know of a durable subscription.
 
         Not before it is on disk: what others send for it would be lost with it.
@@ -144,6 +167,7 @@ class Desk:
         name, owner, now_ns = durable.state.name, durable.state.owner, time.monotonic_ns()
         if self._durables.get(name) is not durable:  # it was dropped at once
             return
+        filter_ = parse_filter(durable.state.filter)
         try:
             effects = self._core.client_subscribes(
                 DURABLE, id_of(name), filter_, None, now_ns, owner=owner, durable=True
@@ -193,7 +217,10 @@ class Desk:
         _log.info("%s: %s", self._core.id, reason)
 
     def _list(self, session: ClientSession, request: ListDurables) -> None:
-        found = [info_of(each) for each in self._durables]
+        permit = session.permit
+        found = [
+            told(permit, info_of(each)) for each in self._durables if lists(permit, each.state)
+        ]
         session.tell(encode_durable_answer(DurableAnswer(request.request, found)))
 
     def found(self, session: ClientSession, name: str, *, shared: bool) -> Durable:
@@ -240,7 +267,8 @@ class Desk:
             if durable is None:
                 session.answer(request)
             else:
-                session.tell(encode_durable_answer(DurableAnswer(request, [info_of(durable)])))
+                info = told(session.permit, info_of(durable))
+                session.tell(encode_durable_answer(DurableAnswer(request, [info])))
             self._effects.add(session)
 
         self._keeping.when_synced(answer)
@@ -284,7 +312,7 @@ def info_of(durable: Durable) -> DurableInfo:
     state = durable.state
     return DurableInfo(
         name=state.name,
-        filter=state.filter,
+        filter=state.asked or state.filter,
         policy=state.policy.value,
         epoch=state.epoch,
         acked=state.acked,

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.disk.keeping import Keeping
+from octopis.broker.disk.permitted import visible
 from octopis.broker.effects import Effects
 from octopis.core.delivery.lasting.durables import Durable, id_of
 from octopis.core.delivery.lasting.records import DurableState
@@ -167,6 +168,7 @@ class Moving:
             raise InvalidSubscription(reason, request.name)
         found = self._durables.read(durable, request.after, COPY_MAX, COPY_BYTES)
         upto = found.positions[-1] if found.positions else request.after + found.missing
+        found = visible(session.permit, found, request.after)
         self._tell(session, Excerpts(request.request, found.positions, found.bodies, upto))
 
     def _forget(self, session: ClientSession, request: ForgetDurable) -> None:
@@ -185,7 +187,7 @@ class Moving:
     def _join(self, session: ClientSession, request: JoinDurable) -> None:
         durable = self._durables.get(request.name)
         if durable is None:
-            durable = self._make(request, "" if request.shared else session.owner)
+            durable = self._make(session, request, "" if request.shared else session.owner)
         else:
             durable = self._home.found(session, request.name, shared=request.shared)
             state = durable.state
@@ -198,7 +200,7 @@ class Moving:
                 raise InvalidSubscription(reason, request.name)
         self._home.answer_synced(session, request.request, durable)
 
-    def _make(self, request: JoinDurable, owner: str) -> Durable:
+    def _make(self, session: ClientSession, request: JoinDurable, owner: str) -> Durable:
         """Keep for what lives elsewhere, as is known here, and is the client's own."""
         name, source = request.name, self._broker(request.source)
         there = self._channels.hosts.where(name).get(source)
@@ -217,6 +219,7 @@ class Moving:
             created_ns=request.created_ns,
             used_ns=now_ns,
             joins=True,
+            asked=self._asked(session, request),
         )
         about = id_of(name, request.moves), parse_filter(state.filter), request.moves
         effects = self._core.client_subscribes(
@@ -229,6 +232,16 @@ class Moving:
             *(self._core.id, name, source),
         )
         return durable
+
+    @staticmethod
+    def _asked(session: ClientSession, request: JoinDurable) -> str:
+        """Return what a durable subscription of somebody with a role is for, as its owner says.
+
+        It is opened with that here, and is then given what the role allows of it.
+        """
+        if session.permit is None or not request.asked:
+            return ""
+        return str(parse_filter(request.asked))
 
     def _joining(
         self, session: ClientSession, request: BeginDurable | TakeDurable | FinishDurable

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from octopis.broker.clients.session import ClientSession
+from octopis.broker.disk.permitted import visible
 from octopis.broker.effects import Effects
 from octopis.core.delivery.lasting.durables import Durable, Durables
 from octopis.core.wire.durable import READ_BYTES, READS_MAX, ReadDurable, encode_batch
@@ -93,6 +94,7 @@ class Reads:
 
     def _answer(self, session: ClientSession, request: ReadDurable, durable: Durable) -> None:
         found = self._durables.read(durable, request.after, request.count, READ_BYTES)
+        found = visible(session.permit, found, request.after)
         items = list(zip(found.positions, found.bodies, strict=True))
         about = request.request, durable.state.epoch, found.missing, found.end
         session.tell(encode_batch(*about, items))

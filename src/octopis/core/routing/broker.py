@@ -154,8 +154,11 @@ class Broker:
         *,
         owner: str = "",
         durable: bool = False,
+        anew: bool = False,
     ) -> list[Effect]:
         """Subscribe a client; asking again for the same under one id changes nothing.
+
+        With `anew`, a durable one that is held here asks for something else from now on.
 
         The same subscription at another broker of the overlay is the client's move: the
         subscription follows it here. Only the client knows the order of its moves: where it may
@@ -168,7 +171,7 @@ class Broker:
         if known is not None and known.subscription.owner != owner:
             reason = f"the subscription {subscription!r} is another's"
             raise InvalidSubscription(reason, subscription)
-        if known is not None and known.subscription.filter != filter_:
+        if known is not None and known.subscription.filter != filter_ and not anew:
             reason = f"the subscription {subscription!r} asks for something else already"
             raise InvalidSubscription(reason, subscription)
         holder = self._clients.owner(subscription)
@@ -184,7 +187,7 @@ class Broker:
         if epoch > newest + EPOCH_JUMP_MAX:
             reason = f"the move {epoch} of {subscription!r} cannot follow the move {newest}"
             raise InvalidSubscription(reason, subscription)
-        if epoch > newest:
+        if epoch > newest or anew:
             if holder is None:
                 self._clients.hold(client, subscription)
             self.changes += 1

@@ -29,7 +29,10 @@ _Cut = dict[Count, Count]
 
 
 class JoinDurable(msgspec.Struct, frozen=True, tag_field="ask", tag="join"):
-    """A wish that a durable subscription of the broker `source` is kept here, too."""
+    """A wish that a durable subscription of the broker `source` is kept here, too.
+
+    `asked` is what it is for, which brokers where clients log in do not tell each other.
+    """
 
     request: Count
     name: Name
@@ -38,6 +41,7 @@ class JoinDurable(msgspec.Struct, frozen=True, tag_field="ask", tag="join"):
     epoch: Count
     moves: _Moves
     created_ns: Count
+    asked: str = ""
     shared: bool = False
 
 

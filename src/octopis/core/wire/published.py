@@ -56,6 +56,12 @@ class PublishedBody(Struct, frozen=True, gc=False, array_like=True, forbid_unkno
     intended_ns: int
 
 
+class _Head(Struct, gc=False, array_like=True):
+    """The array without what follows its attributes."""
+
+    attributes: dict[str, Value]
+
+
 class _AnyBody(Struct, array_like=True, forbid_unknown_fields=True):
     attributes: object
     payload: object
@@ -67,6 +73,7 @@ class _AnyBody(Struct, array_like=True, forbid_unknown_fields=True):
 _one = BodyDecoder[PublishedBody](PublishedBody, "a notification")
 _many = BodyDecoder[list[PublishedBody]](list[PublishedBody], "a batch of notifications")
 _decode_raw = Decoder(list[Raw]).decode
+_head = BodyDecoder[_Head](_Head, "a notification")
 _any = BodyDecoder[list[_AnyBody]](list[_AnyBody], "a batch of notifications")
 
 
@@ -86,6 +93,11 @@ def make_published(body: PublishedBody, encoded: bytes, source: bytes = b"") -> 
 def decode_one(encoded: bytes) -> Published:
     """Return a notification that was published, or raise ProtocolError."""
     return make_published(_one.decode(encoded), encoded)
+
+
+def attributes_of(encoded: bytes) -> dict[str, Value]:
+    """Return the attributes of a notification that was published, or raise ProtocolError."""
+    return _head.decode(encoded).attributes
 
 
 def decode_published(body: bytes | memoryview, source: bytes = b"") -> list[Published]:

@@ -109,6 +109,9 @@ class DurableState(Struct, frozen=True):
     nothing more is kept for it here; `joins` where it is on its way here. `cut` is up to
     where the host that it left had each stream then, and `until` the last position there; both
     hosts know it (see moving.py).
+
+    Where clients log in, `filter` is what was `asked` for joined with the `guard`: all that the
+    role of whoever opened it last allows to see. Both are empty where nobody logs in.
     """
 
     name: str
@@ -129,6 +132,8 @@ class DurableState(Struct, frozen=True):
     joins: bool = False
     cut: dict[int, int] | None = None
     until: int = 0
+    asked: str = ""
+    guard: str = ""
 
 
 Record = Publication | Arrival | ChannelState | Staged | Decision | Copy
