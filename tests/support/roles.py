@@ -17,7 +17,7 @@ from octopis.client.client import Client
 from octopis.core.filters import parse_filter
 from octopis.core.wire.greeting import ClientHello
 from octopis.security.identity import Identity, Permissions
-from support.live import Brokers, client_of
+from support.live import Brokers, client_of, until
 
 
 def role(publish: str = "FALSE", subscribe: str = "FALSE", **more: Any) -> Permissions:
@@ -49,6 +49,18 @@ class Roles:
             else:
                 self._permissions[name] = each
         return sum(broker.roles_changed(self.current) for broker in live.values())
+
+    async def changed(self, live: Brokers, **permissions: Permissions) -> None:
+        """Change what some may do, and wait until their clients have come back."""
+        there = [
+            (broker, client, session)
+            for broker in live.values()
+            for client, session in broker.clients.items()
+            if client.partition("/")[0] in permissions
+        ]
+        assert self.change(live, **permissions) == len(there)
+        await until(lambda: all(client in broker.clients for broker, client, _ in there))
+        assert not any(broker.clients[client] is old for broker, client, old in there)
 
 
 @contextmanager
