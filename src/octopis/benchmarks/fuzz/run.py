@@ -24,11 +24,12 @@ from octopis.benchmarks.processes import resident_mb
 from octopis.errors import InvalidConfiguration, MissingExtra, OperationFailed
 from octopis.signals import interrupts_wait
 
-INSTRUMENTED = ("octopis", "lark", "scramp", "jwt")
+INSTRUMENTED = ["octopis", "lark", "scramp", "jwt"]
+_OWN = [f"octopis.benchmarks.fuzz.{each}" for each in ("child", "laws", "mutation", "seeds")]
 _CHILD = f"""
 import sys
 import atheris
-with atheris.instrument_imports(include={list(INSTRUMENTED)!r}):
+with atheris.instrument_imports(include={INSTRUMENTED!r}, exclude={_OWN!r}):
     import msgspec
     from octopis.benchmarks.fuzz import child
 child.main(atheris, msgspec.json.decode(sys.argv[1], type=child.Plan))
