@@ -13,6 +13,7 @@ from support.live import LIMITS, client_of, line, overlay, ready, run_live, tabl
 (HERE,) = line(1).brokers
 SLOW = replace(LIMITS, publish_bytes_per_s=100_000)
 BODY = b"x" * 1_000
+KNOWN = "known"
 
 
 def test_a_fast_publisher_is_slowed_down_and_loses_nothing_while_others_go_on():
@@ -58,7 +59,7 @@ def test_who_stages_batches_is_slowed_down_as_well(tmp_path: Path):
     async def work() -> None:
         durability = Durability(str(tmp_path))
         made = overlay(line(1), Algorithm.TNR, limits=SLOW, durability=durability)
-        async with ready(made) as live, client_of(live[HERE], secret="mine") as task:
+        async with ready(made) as live, client_of(live[HERE], secret=KNOWN) as task:
             begun = time.monotonic()
             rows = [({"n": n}, BODY) for n in range(250)]
             await task.stage("q", 0, 0, 0, rows)

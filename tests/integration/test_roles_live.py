@@ -3,9 +3,15 @@
 import asyncio
 
 import pytest
+from msgspec.msgpack import encode
 
 from octopis.core.routing import Algorithm
-from octopis.core.wire.client import SubscribeRequest, encode_request
+from octopis.core.wire.client import (
+    SubscribeRequest,
+    decode_to_client,
+    encode_publish,
+    encode_request,
+)
 from octopis.core.wire.greeting import ClientHello, Welcome, decode_answer, encode_hello
 from octopis.errors import (
     ConnectionFailed,
@@ -27,6 +33,7 @@ from support.live import (
 from support.roles import ALL, Roles, as_user, by_name, role
 
 A, B, C = line(3).brokers
+KNOWN = "known"
 
 
 def with_roles(work, roles: Roles, regions: int = 1, algorithm: Algorithm = Algorithm.TNR) -> None:
@@ -66,6 +73,21 @@ def test_what_a_role_does_not_match_is_refused_whole_with_its_number_and_the_fil
             assert live[A].refusals == 3
 
     with_roles(work, Roles(alice=role("topic = 'orders'"), all=ALL))
+
+
+def test_an_attribute_that_stands_twice_is_refused_as_readers_may_take_either():
+    async def work(live: Brokers) -> None:
+        async with raw_peer(live[A]) as alice:
+            await alice.send(encode_hello(ClientHello("alice/app", window=9)))
+            await alice.next_frames()
+            topics = [encode("topic") + encode(each) for each in ("admin", "orders")]
+            rest = b"".join(map(encode, (b"", "alice/app", 1, 1)))
+            await alice.send(encode_publish(1, [b"\x95\x82" + b"".join(topics) + rest]))
+            (answer,) = decode_to_client((await alice.next_frames())[0])  # type: ignore[misc]
+            assert "notification 1 has an attribute twice" in answer.refusal.message
+            assert live[A].intake.published == 0
+
+    with_roles(work, Roles(alice=role("topic = 'orders'")))
 
 
 def test_who_may_not_publish_is_told_so():
@@ -137,7 +159,7 @@ def test_identities_have_their_own_names_and_cannot_meet_those_of_others():
         async with (
             as_user(live[A], "alice") as alice,
             as_user(live[A], "bob") as bob,
-            as_user(live[B], "bob", secret="guessed") as elsewhere,
+            as_user(live[B], "bob", secret=KNOWN) as elsewhere,
             alice.subscribe("x = 1", names=["s"]) as hers,
             bob.subscribe("x = 2", names=["s"]) as his,
             elsewhere.subscribe("x = 3", names=["s2"]),
@@ -211,13 +233,13 @@ def test_refusals_name_things_as_the_client_knows_them():
 def test_a_session_is_not_gone_on_with_by_another_identity_with_its_token_and_secret():
     async def work(live: Brokers) -> None:
         async with raw_peer(live[A]) as first:
-            hello = ClientHello("alice/app", window=9, secret="known")
+            hello = ClientHello("alice/app", window=9, secret=KNOWN)
             await first.send(encode_hello(hello))
             welcome = decode_answer((await first.next_frames())[0])
             assert isinstance(welcome, Welcome)
             kept = live[A].clients["alice/app"]
             async with raw_peer(live[A]) as second:
-                stolen = ClientHello("bob/app", 9, secret="known", session=welcome.session)
+                stolen = ClientHello("bob/app", 9, secret=KNOWN, session=welcome.session)
                 await second.send(encode_hello(stolen))
                 answer = decode_answer((await second.next_frames())[0])
                 assert isinstance(answer, Welcome)
@@ -308,14 +330,14 @@ def test_a_session_whose_client_is_away_ends_too_and_cannot_be_gone_on_with():
 
     async def work(live: Brokers) -> None:
         async with raw_peer(live[A]) as alice:
-            await alice.send(encode_hello(ClientHello("alice/app", window=9, secret="s")))
+            await alice.send(encode_hello(ClientHello("alice/app", window=9, secret=KNOWN)))
             welcome = decode_answer((await alice.next_frames())[0])
             assert isinstance(welcome, Welcome)
         await until(lambda: live[A].clients["alice/app"].is_kept)
         roles.change(live, alice=role("TRUE", "x = 1"))
         assert not live[A].clients
         async with raw_peer(live[A]) as alice:
-            again = ClientHello("alice/app", window=9, secret="s", session=welcome.session)
+            again = ClientHello("alice/app", window=9, secret=KNOWN, session=welcome.session)
             await alice.send(encode_hello(again))
             answer = decode_answer((await alice.next_frames())[0])
             assert isinstance(answer, Welcome)

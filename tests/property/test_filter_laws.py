@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from octopis.core.filters import covers, parse_filter
+from octopis.core.filters import covers, parse_filter, quick
 from octopis.core.filters.tree import conjunction, to_conjunctions
 from support.conditions import (
     CONDITION,
@@ -30,6 +30,31 @@ def test_truth_is_what_a_naive_reading_says(drawn: Drawn, batch: list[dict[str, 
         expected = truth_of(drawn, attributes)
         assert wanted.truth(attributes) is expected
         assert wanted.matches(attributes) is (expected is True)
+
+
+@settings(max_examples=600, deadline=None)
+@given(CONDITION, st.lists(NOTIFICATIONS, min_size=3, max_size=8))
+def test_filter_as_a_function_matches_the_same(drawn: Drawn, batch: list[dict[str, Any]]):
+    wanted = made(drawn)
+    holds = quick(wanted)
+    for attributes in batch:
+        assert holds(attributes) is wanted.matches(attributes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("x < 5", "x <= 5", "x > 5", "x >= 5", "x BETWEEN 5 AND 7", "x > 5 AND x < 7", "x = 5"),
+        *("x = 'a'", "x IN ('a', 'b')", "x <> 'a'", "x NOT IN ('a', 'b')", "x > 'a'", "x = TRUE"),
+        *("x < 5 OR x = 'a' OR x IS NULL", "x <> 5 AND y <> 'a' AND z < 1", "TRUE", "FALSE"),
+    ],
+)
+def test_filter_as_a_function_knows_kinds_apart(text: str):
+    wanted = parse_filter(text)
+    values = [4, 5, 6, 7, 8, 5.0, 6.5, 2**62, -0.0, True, False, "a", "b", "", "5", None]
+    for value in values:
+        attributes = {} if value is None else {"x": value, "y": value, "z": 0}
+        assert quick(wanted)(attributes) is wanted.matches(attributes)
 
 
 @settings(max_examples=300, deadline=None)

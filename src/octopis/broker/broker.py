@@ -32,6 +32,7 @@ from octopis.broker.memory import Memory
 from octopis.broker.pace import Pace
 from octopis.broker.recorder import Recorder
 from octopis.broker.settings import OverlayConfiguration
+from octopis.broker.start_up import StartUp
 from octopis.broker.status import status_of
 from octopis.client.address import Address
 from octopis.core.delivery.channels import Channels
@@ -70,49 +71,6 @@ def _builder() -> ThreadPoolExecutor:
     """
     sys.setswitchinterval(_SWITCH_S)
     return ThreadPoolExecutor(1, thread_name_prefix="index")
-
-
-class StartUp:
-    """The time until a fresh broker knows what its neighbours know; only then it takes requests.
-
-    Where a neighbour is not to be heard within `limit_s`, the broker goes on without it.
-    """
-
-    def __init__(self, core: Broker, limit_s: float, then: Callable[[], None]) -> None:
-        self.is_over = False
-        self.ready = asyncio.Event()
-        self._core = core
-        self._limit_s = limit_s
-        self._then = then
-        self._timer: asyncio.TimerHandle | None = None
-
-    def begin(self) -> None:
-        """Begin to wait for the neighbours, if there are any."""
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._limit_s, self._give_up)
-        self.look()
-
-    def look(self) -> None:
-        """End the start-up where all neighbours have been heard."""
-        if not self.is_over and not self._core.unheard:
-            _log.info("%s is ready: it has heard of all neighbours", self._core.id)
-            self._end()
-
-    def cancel(self) -> None:
-        """Wait no longer: the broker stops."""
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _give_up(self) -> None:
-        if not self.is_over:
-            missing = ", ".join(map(str, self._core.unheard))
-            _log.warning("%s goes on without having heard of %s", self._core.id, missing)
-            self._end()
-
-    def _end(self) -> None:
-        self.is_over = True
-        self.ready.set()
-        self._then()
 
 
 class LiveBroker:
@@ -200,10 +158,11 @@ class LiveBroker:
         assert self.posting is not None, "what is kept goes on channels"
         keeping.begin(self.core, self.effects, self.posting.stir, self._wake)
         self.inquiries.when_kept = keeping.when_synced
-        window, expire_s = self.overlay.limits.publish_window, self.overlay.durability.expire_s
-        about = keeping, self.effects, window, self.intake.free, self.intake.rates
+        limits, expire_s = self.overlay.limits, self.overlay.durability.expire_s
+        about = keeping, self.effects, limits.publish_window, self.intake.free, self.intake.rates
         self.committing = Committing(*about)
-        return Desk(keeping, self.core, self.effects, self.committing, expire_s)
+        parts = keeping, self.core, self.effects, self.committing
+        return Desk(*parts, expire_s, limits.subscriptions_per_client)
 
     @property
     def store_name(self) -> str:

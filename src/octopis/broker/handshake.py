@@ -7,6 +7,7 @@ the overlay dials the other, again and again.
 import asyncio
 import logging
 from functools import partial
+from ssl import SSLError
 from typing import TYPE_CHECKING, Any
 
 from octopis.broker.clients.session import ClientSession
@@ -244,6 +245,8 @@ class Dialler:
                         *self._address,
                         **self._tls(),
                     )
+            except SSLError as failure:
+                self._say_not_trusted(failure)
             except (OSError, TimeoutError) as failure:
                 if not failed:  # once, not at every try
                     _log.info(
@@ -274,6 +277,21 @@ class Dialler:
             "ssl_handshake_timeout": within_s,
             "ssl_shutdown_timeout": _SHUTDOWN_S,
         }
+
+    def _say_not_trusted(self, failure: SSLError) -> None:
+        """Say that TLS has failed: whoever is at the neighbour's address is not the neighbour."""
+        assert self._guard is not None, "TLS is spoken where there is security"
+        reason = getattr(failure, "verify_message", None) or failure.reason or str(failure)
+        self._guard.write("link_refused", address=str(self._address), reason=reason)
+        self._broker.warnings.say(
+            asyncio.get_running_loop().time(),
+            "refusals",
+            "%s: whoever answers for %s at %s is not trusted: %s",
+            self._broker.id,
+            self.name,
+            self._address,
+            reason,
+        )
 
     def _check(self, connection: Connection) -> None:
         """Raise LoginFailed unless it is the neighbour that has answered."""

@@ -113,7 +113,7 @@ class Limits(Struct, frozen=True):
         _Size, Meta(description="bytes of publications that a client may have without an answer")
     ] = 2**20
     subscriptions_per_client: Annotated[
-        _Size, Meta(description="subscriptions that a client may have")
+        _Size, Meta(description="subscriptions that a client may have; durable ones, an owner")
     ] = 10_000
     terms_per_client: Annotated[
         _Size, Meta(description="terms that the filters of a client may have in all")
@@ -266,7 +266,7 @@ class OverlayConfiguration(Struct, frozen=True, kw_only=True):
             raise InvalidConfiguration(
                 f"{broker} would listen at {address}, where other machines can reach it, and "
                 "anybody would be let in: give the overlay security ([security] folder, or "
-                "`octopis overlay up --secure DIR`), or say insecure = true, or use 127.0.0.1"
+                "`octopis overlay up --secure DIR`), use 127.0.0.1, or say insecure = true"
             )
         return address
 

@@ -79,9 +79,26 @@ DurableOption = Annotated[
         "subscriptions can be made.",
     ),
 ]
+SecureOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Encrypt everything, and let in who logs in: by certificates, users and roles in this "
+        "folder, as `octopis security init` makes it.",
+    ),
+]
 StateOption = Annotated[
     Path | None,
     typer.Option(help="Where running overlays are noted. [OCTOPIS_STATE, or your runtime folder]"),
+]
+CredentialsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--credentials",
+        metavar="FILE",
+        help="Who you are, at an overlay with security: a file of credentials. "
+        "[OCTOPIS_CREDENTIALS, or those of the overlay that runs here]",
+    ),
 ]
 NameArgument = Annotated[
     str | None,
@@ -185,6 +202,7 @@ def configured_overlay(
     config: Path | None,
     algorithm: Algorithm | None,
     durable: Path | None = None,
+    secure: Path | None = None,
 ) -> NamedOverlay:
     """Return the overlay that flags, environment and file describe, the first coming first."""
     if topology is not None and config is not None:
@@ -197,24 +215,30 @@ def configured_overlay(
     flags = {
         ("routing", "algorithm"): None if algorithm is None else algorithm.value,
         ("durability", "folder"): None if durable is None else str(durable),
+        ("security", "folder"): None if secure is None else str(secure),
     }
     return configured(text, where, os.environ, flags)
 
 
 def overlay_to_run(
-    topology: str | None, config: Path | None, algorithm: Algorithm | None, durable: Path | None
+    topology: str | None,
+    config: Path | None,
+    algorithm: Algorithm | None,
+    durable: Path | None,
+    secure: Path | None = None,
 ) -> NamedOverlay:
-    """Return the overlay to start; a folder for its brokers is where this command says it is.
+    """Return the overlay to start; folders for its brokers are where this command says they are.
 
     Their processes, and those that take their place later, may work elsewhere.
     """
-    found = configured_overlay(topology, config, algorithm, durable)
+    found = configured_overlay(topology, config, algorithm, durable, secure)
     configuration = found.configuration
-    if not configuration.is_durable:
-        return found
-    folder = str(Path(configuration.durability.folder).absolute())
-    durability = structs.replace(configuration.durability, folder=folder)
-    return NamedOverlay(found.topology, structs.replace(configuration, durability=durability))
+    for table in ("durability", "security"):
+        settings = getattr(configuration, table)
+        if settings.folder:
+            placed = structs.replace(settings, folder=str(Path(settings.folder).absolute()))
+            configuration = structs.replace(configuration, **{table: placed})
+    return NamedOverlay(found.topology, configuration)
 
 
 def base_of(state: Path | None) -> Path:

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from octopis.client.client import Client
+from octopis.client.credentials import Given
 from octopis.errors import OctopisError, OperationFailed
 
 _Answer = TypeVar("_Answer")
@@ -18,13 +19,15 @@ async def ask_each(
     *,
     connect_s: float = CONNECT_S,
     observer: bool = False,
+    credentials: Given = None,
 ) -> dict[str, _Answer | OctopisError]:
     """Return what each broker answers, or why it does not. `addresses` are by broker."""
     room = asyncio.Semaphore(_AT_ONCE)
 
     async def ask(address: str) -> _Answer | OctopisError:
         place = f"octopis://{address}"
-        client = Client(place, connect_s=connect_s, reconnect_s=0, observer=observer)
+        options: dict[str, Any] = {"connect_s": connect_s, "credentials": credentials}
+        client = Client(place, reconnect_s=0, observer=observer, **options)
         async with room:
             try:
                 async with asyncio.timeout(2 * connect_s), client:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from octopis.client.client import Client
+from octopis.client.credentials import Given
 from octopis.core.model.suggestion import did_you_mean
 from octopis.core.wire.durable import DurableInfo
 from octopis.errors import InvalidConfiguration, InvalidSubscription, OctopisError, OperationFailed
@@ -44,14 +45,18 @@ class Found(NamedTuple):
         raise InvalidSubscription(f"there is no durable subscription {name!r}{hint}", name)
 
 
-async def ask_durables(addresses: Mapping[str, str], connect_s: float = CONNECT_S) -> Found:
+async def ask_durables(
+    addresses: Mapping[str, str], connect_s: float = CONNECT_S, credentials: Given = None
+) -> Found:
     """Return the durable subscriptions of all brokers. Raises InvalidConfiguration without disks.
 
     `addresses` are by broker. Brokers without an answer are named, not raised.
     """
     durables: list[Hosted] = []
     silent: dict[str, str] = {}
-    answers = await ask_each(addresses, Client.durables, connect_s=connect_s)
+    answers = await ask_each(
+        addresses, Client.durables, connect_s=connect_s, credentials=credentials
+    )
     for broker, answer in answers.items():
         if isinstance(answer, InvalidConfiguration):  # none of them has a disk
             raise answer

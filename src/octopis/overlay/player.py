@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 from octopis.client.client import Client
+from octopis.client.credentials import Given
 from octopis.client.publishing import Publication
 from octopis.client.streams import Gap, Notifications
 from octopis.errors import InvalidConfiguration, OctopisError, OperationFailed
@@ -83,7 +84,7 @@ class _Author:
 class Play:
     """One play of a scenario, through brokers at `addresses`, `speed` times as fast."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - named options of one play
         self,
         scenario: Scenario,
         addresses: Mapping[str, str],
@@ -91,6 +92,7 @@ class Play:
         speed: float = 1.0,
         progress: Progress = lambda *_: None,
         watch: Watch | None = None,
+        credentials: Given = None,
     ) -> None:
         """Raises InvalidConfiguration where the scenario is for another overlay."""
         wanted = {broker.short for broker in scenario.topology.scot.brokers}
@@ -101,6 +103,7 @@ class Play:
             )
         self._scenario = scenario
         self._addresses = addresses
+        self._credentials = credentials
         self._speed = speed
         self._progress = progress
         self._watch = watch
@@ -141,7 +144,9 @@ class Play:
 
     async def _client(self, stack: AsyncExitStack, name: str, broker: str) -> Client:
         address = f"octopis://{self._addresses[broker]}"
-        return await stack.enter_async_context(Client(address, client_id=name, reconnect_s=0))
+        return await stack.enter_async_context(
+            Client(address, client_id=name, reconnect_s=0, credentials=self._credentials)
+        )
 
     async def _subscribe(self, stack: AsyncExitStack) -> list[Notifications]:
         held: dict[tuple[str, str], list[Subscriber]] = {}
@@ -258,7 +263,7 @@ class Play:
                 raise OperationFailed(f"{otherwise}, and nothing has changed for {PROGRESS_S:g} s")
 
     async def _ask(self) -> Statuses:
-        found = await ask_all(self._addresses)
+        found = await ask_all(self._addresses, credentials=self._credentials)
         for broker, status in found.items():
             if "error" in status:
                 raise OperationFailed(f"{broker}: {status['error']}")

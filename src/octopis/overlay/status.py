@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from octopis.client.client import Client
+from octopis.client.credentials import Given
 from octopis.core.routing import Algorithm
 from octopis.errors import OctopisError
 from octopis.overlay.asking import CONNECT_S, ask_each
@@ -11,9 +12,13 @@ from octopis.overlay.asking import CONNECT_S, ask_each
 Statuses = dict[str, dict[str, Any]]
 
 
-async def ask_all(addresses: Mapping[str, str], connect_s: float = CONNECT_S) -> Statuses:
+async def ask_all(
+    addresses: Mapping[str, str], connect_s: float = CONNECT_S, credentials: Given = None
+) -> Statuses:
     """Return the status of each broker with its `address`; `error` where it cannot be reached."""
-    found = await ask_each(addresses, Client.status, connect_s=connect_s, observer=True)
+    found = await ask_each(
+        addresses, Client.status, connect_s=connect_s, observer=True, credentials=credentials
+    )
     return {
         broker: {
             "address": addresses[broker],

@@ -7,6 +7,8 @@ again that it knows no answer to, and they are answered again without being publ
 from octopis.broker.connection import Connection
 from octopis.core.wire.client import AnswerItem, PublishRequest, encode_answers
 from octopis.core.wire.control import Refusal
+from octopis.core.wire.durable import READS_MAX
+from octopis.core.wire.frames import FRAME_MAX
 from octopis.core.wire.published import count_notifications
 from octopis.errors import (
     ConnectionLost,
@@ -22,6 +24,9 @@ REQUESTS_MAX = 10_000
 
 REPLIES_MAX = 100
 """The same for status and signs of life."""
+
+REPLIES_BYTES = READS_MAX * FRAME_MAX // 2
+"""Bytes of such replies, and of what was read of durable subscriptions, that may wait so."""
 
 _REFUSED = (InvalidNotification, NotPermitted, StoreFailed)
 _REMEMBERED_MAX = 100
@@ -39,6 +44,9 @@ class Answers:
     def __init__(self) -> None:
         self._answers: list[AnswerItem] = []
         self._replies: list[bytes] = []
+        self.bytes = 0
+        """How many bytes of replies wait."""
+
         self._last = self._before = self._forgotten = -1
         self._waiting: set[int] = set()
         self._remembered: dict[int, AnswerItem] = {}
@@ -46,10 +54,11 @@ class Answers:
     def tell(self, frame: bytes) -> None:
         """Say something as soon as the client reads."""
         self._replies.append(frame)
+        self.bytes += len(frame)
 
     def reply(self, frame: bytes, connection: Connection) -> None:
         """Say something at once. Raises ProtocolError where too much waits to be read."""
-        self._replies.append(frame)
+        self.tell(frame)
         self.write(connection)
         if len(self._replies) > REPLIES_MAX:
             raise ProtocolError("the client does not read its answers")
@@ -67,7 +76,7 @@ class Answers:
         """Let all go, as far as the socket has room."""
         if self._replies and connection.is_writable:
             connection.write(b"".join(self._replies))
-            self._replies = []
+            self._replies, self.bytes = [], 0
         if self._answers and connection.is_writable:
             connection.write(encode_answers(self._answers))
             self._answers = []
@@ -75,11 +84,11 @@ class Answers:
     @property
     def is_unread(self) -> bool:
         """Whether the client leaves too many answers unread."""
-        return len(self._answers) > REQUESTS_MAX
+        return len(self._answers) > REQUESTS_MAX or self.bytes > REPLIES_BYTES
 
     def clear(self) -> None:
         """Forget what waits: the connection is gone over which it was asked."""
-        self._answers, self._replies = [], []
+        self._answers, self._replies, self.bytes = [], [], 0
 
     # Publications that come again
 

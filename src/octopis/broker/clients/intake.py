@@ -19,7 +19,8 @@ from msgspec import Struct
 from octopis.broker.clients.changing import Changing
 from octopis.broker.clients.permitted import is_same
 from octopis.broker.clients.rates import Rates
-from octopis.broker.clients.session import NO_STATUS, ClientSession
+from octopis.broker.clients.requests import NO_STATUS
+from octopis.broker.clients.session import ClientSession
 from octopis.broker.clients.turns import Turns
 from octopis.broker.disk.keeping import Answer, Keeping
 from octopis.broker.effects import Effects

@@ -13,13 +13,11 @@ before, and is still on its way, is taken for what the new role allows.
 from collections.abc import Mapping
 from hashlib import blake2b
 
-from msgspec import structs
-
 from octopis.core.delivery.lasting.durables import MOVE, PREFIX
-from octopis.core.filters import Filter, parse_filter
+from octopis.core.filters import Filter, parse_filter, quick
 from octopis.core.model import Value
 from octopis.core.model.notification import ATTRIBUTES_MAX
-from octopis.core.wire.published import Published, attributes_of, encode_published
+from octopis.core.wire.published import Published, attributes_of, encode_published, says_twice
 from octopis.errors import InvalidNotification, InvalidSubscription, NotPermitted, OctopisError
 from octopis.security.identity import NOTHING, Identity, Permissions
 
@@ -44,6 +42,8 @@ class Permit:
         self._live_prefix = f"{self._prefix}{_digest(self.guard)}:"
         self._sees_all = identity.permissions.subscribe == _EVERYTHING
         self._publishes_all = identity.permissions.publish == _EVERYTHING
+        self._may_see = quick(identity.permissions.subscribe)
+        self._may_publish = quick(identity.permissions.publish)
         self._staged_under = staging_mark(identity.permissions)
 
     @property
@@ -104,7 +104,7 @@ class Permit:
         """Tell of notifications as they were published which of them may be seen."""
         if self._sees_all:
             return [True] * len(bodies)
-        may_see = self.permissions.may_see
+        may_see = self._may_see
         return [may_see(attributes_of(body)) for body in bodies]
 
     def published(self, batch: list[Published], bytes_max: int) -> list[Published]:
@@ -118,10 +118,13 @@ class Permit:
                 _with_forced(each, forced, bytes_max, number)
                 for number, each in enumerate(batch, start=1)
             ]
+        elif any(map(says_twice, batch)):
+            number = 1 + list(map(says_twice, batch)).index(True)
+            raise InvalidNotification(f"notification {number} has an attribute twice")
         if not self._publishes_all:
-            matches = self.permissions.publish.matches
+            may_publish = self._may_publish
             for number, each in enumerate(batch, start=1):
-                if not matches(each.attributes):
+                if not may_publish(each.attributes):
                     raise NotPermitted(self._unpublished(number, len(batch)))
         return batch
 
@@ -183,4 +186,4 @@ def _with_forced(
             f"notification {number} has {len(encoded):,} bytes with what your role adds, more "
             f"than {bytes_max:,}"
         )
-    return structs.replace(notification, attributes=attributes, encoded=encoded)
+    return Published(attributes, notification.payload, *about, encoded, notification.source)

@@ -10,6 +10,7 @@ from octopis.broker.clients.answers import REQUESTS_MAX, Answers
 from octopis.broker.clients.deliveries import Deliveries
 from octopis.broker.clients.kept import SentDeliveries, new_token, owner_of
 from octopis.broker.clients.permitted import Permit, is_same
+from octopis.broker.clients.requests import Requests
 from octopis.broker.clients.shares import Share, Shares
 from octopis.broker.connection import Connection
 from octopis.broker.disk.codec import source_of
@@ -18,29 +19,17 @@ from octopis.broker.settings import ClientPolicy
 from octopis.core.model import BrokerId, Notification
 from octopis.core.wire.client import (
     Change,
-    ClientControl,
     Consumed,
-    FromClient,
     PublishRequest,
-    decode_from_client,
     encode_lost,
     encode_missed,
-)
-from octopis.core.wire.control import (
-    Goodbye,
-    Ping,
-    Pong,
-    Status,
-    StatusRequest,
-    encode_control,
 )
 from octopis.core.wire.durable import DurableRequest
 from octopis.core.wire.frames import Frame
 from octopis.core.wire.greeting import ClientHello
-from octopis.core.wire.published import Published, check_size
+from octopis.core.wire.published import Published
 from octopis.errors import (
     InvalidConfiguration,
-    InvalidNotification,
     NotPermitted,
     OctopisError,
     ProtocolError,
@@ -56,12 +45,10 @@ _MISSED_MAX = 64
 _SMALL_BYTES = 64 * 1024
 """What is held for a client below this is not worth counting."""
 
-NO_STATUS = "your role may not see how brokers are: it needs status = true"
-_OBSERVING = (StatusRequest, Ping, Pong, Goodbye)
 _log = logging.getLogger(__name__)
 
 
-class ClientSession:
+class ClientSession(Requests):
     """One client, as long as its connection stands, and for a while after it breaks.
 
     It is the connection's Peer. A client always reads, as no more is sent than it consumes; and
@@ -77,6 +64,7 @@ class ClientSession:
         connection: Connection,
         identity: Identity | None = None,
     ) -> None:
+        super().__init__(broker)
         self.identity = identity
         """Who has logged in; None where nobody has to, and everything is allowed."""
 
@@ -103,18 +91,9 @@ class ClientSession:
         self.numbers: dict[str, int] = {}
         """The client's own numbers for its subscriptions, by their ids."""
 
-        self.changes: deque[Change] = deque()
-        self.publications: deque[PublishRequest] = deque()
-        self.publications_bytes = 0
-        self.syncing: set[int] = set()
-        """Publications, by their requests, that are taken and not on disk yet."""
-
         self.undelivered = 0
         self.shares = Shares(broker.overlay.limits)
         self._is_holding = False
-        self._broker = broker
-        self._intake = broker.intake
-        self._limits = broker.overlay.limits
         bounds = broker.overlay.client_queues
         self._policy = bounds.policy
         if bounds.policy is ClientPolicy.PAUSE:
@@ -160,22 +139,6 @@ class ClientSession:
         if self.changes or self.publications:
             self._intake.add(self)
 
-    def _take_control(self, request: ClientControl) -> None:
-        if isinstance(request, Ping):
-            self._reply(Pong())
-        elif isinstance(request, StatusRequest):
-            self._take_status(request)
-        elif isinstance(request, Goodbye):
-            _log.debug("%s says goodbye: %s", self.name, request.reason)
-            self.connection.is_ended = True
-
-    def _take_status(self, request: StatusRequest) -> None:
-        if self.permit is None or self.permit.permissions.sees_status:
-            self._reply(Status(request.request, self._broker.status()))
-        else:
-            self.answer(request.request, NotPermitted(NO_STATUS))
-            self.pump()
-
     def _take_durable(self, request: DurableRequest) -> None:
         desk = self._broker.desk
         if desk is not None:
@@ -189,44 +152,9 @@ class ClientSession:
         self.answer(request.request, InvalidConfiguration(reason))
         self.pump()
 
-    def _decode(self, frame: Frame) -> FromClient:
-        request = decode_from_client(frame)
-        if self.is_observer and not isinstance(request, _OBSERVING):
-            raise ProtocolError("an observer only asks for the status")
-        return request
-
-    def _reply(self, reply: Pong | Status) -> None:
-        """Answer at once, or as soon as the client reads again."""
-        self._answers.reply(encode_control(reply), self.connection)
-
-    def _take_publication(self, request: PublishRequest) -> None:
-        size, window = len(request.notifications), self._limits.publish_window
-        if not self._answers.takes(request):
-            self.pump()
-            return
-        if self.publications and self.publications_bytes + size > window:
-            raise ProtocolError(
-                f"more than {window:,} bytes of publications are under way without answer"
-            )
-        try:
-            check_size(request.notifications, window)
-        except InvalidNotification as refusal:
-            self.answer(request.request, refusal)
-            self.pump()
-            return
-        # A copy: the view would keep all that came with it in memory, for as long as it waits.
-        self.publications.append(PublishRequest(request.request, bytes(request.notifications)))
-        self.publications_bytes += size
-        self._hold()
-
-    def finish_publication(self) -> None:
-        """Forget the oldest publication: it is on its way, or refused."""
-        self.publications_bytes -= len(self.publications.popleft().notifications)
-        self._hold()
-
     def _hold(self) -> None:
         """Say how much is held for the client, where that is worth saying."""
-        size = self.queue.bytes + self.publications_bytes
+        size = self.queue.bytes + self.publications_bytes + self._answers.bytes
         if size > _SMALL_BYTES or self._is_holding:
             self._is_holding = size > _SMALL_BYTES
             self._broker.memory.hold(self, size if self._is_holding else 0)
@@ -291,6 +219,12 @@ class ClientSession:
         """Say something past deliveries; `pump` then lets it go."""
         if not self.is_kept:
             self._answers.tell(frame)
+            self._hold()
+            self._look_at_answers()
+
+    def _look_at_answers(self) -> None:
+        if self._answers.is_unread and not self.connection.is_closing:
+            self.fail(ProtocolError("the client does not read its answers"))
 
     def tell_missed_lately(self) -> None:
         """Tell a client that is back what was missed here while it was away."""
@@ -308,8 +242,8 @@ class ClientSession:
         self._answers.answer(request, error, unsent, unheard)
         if self.is_kept:
             self._answers.clear()  # who sends a publication again is answered again
-        elif self._answers.is_unread and not self.connection.is_closing:
-            self.fail(ProtocolError("the client does not read its answers"))
+        else:
+            self._look_at_answers()
 
     def pump(self) -> None:
         """Let answers and deliveries go to the socket, as far as it and the client allow."""

@@ -39,13 +39,14 @@ _log = logging.getLogger(__name__)
 class Desk:
     """The durable subscriptions of a broker, as its clients see them."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what clients' wishes go to
         self,
         keeping: Keeping,
         core: Broker,
         effects: Effects,
         committing: Committing,
         expire_s: float,
+        most: int,
     ) -> None:
         self._keeping = keeping
         self._committing = committing
@@ -56,6 +57,7 @@ class Desk:
         self._core = core
         self._effects = effects
         self._expire_s = expire_s
+        self._most = most
         self._warned: set[Durable] = set()
 
     # What clients ask
@@ -141,6 +143,9 @@ class Desk:
             raise InvalidSubscription(reason, name)
         if request.filter is None:
             reason = f"there is no durable subscription {name!r} here, and no filter to make it"
+            raise InvalidSubscription(reason, name)
+        if sum(each.state.owner == owner for each in self._durables) >= self._most:
+            reason = f"an owner has at most {self._most:,} durable subscriptions here"
             raise InvalidSubscription(reason, name)
         _, about = guarded(session.permit, parse_filter(request.filter, request.dialect))
         now_ns = time.time_ns()

@@ -24,6 +24,7 @@ from octopis.security.folder import SecurityFolder
 from octopis.security.identity import Identity, Permissions
 from octopis.security.login import Logins
 from octopis.security.names import broker_named, days_left, not_after, serial
+from octopis.security.tokens import LEEWAY_S
 
 if TYPE_CHECKING:
     from octopis.broker.broker import LiveBroker
@@ -139,7 +140,10 @@ class Guard:
     def _end_expired(self, now: float) -> None:
         for session in list(self._broker.clients.values()):
             identity = session.identity
-            if identity is None or identity.expires_at is None or now < identity.expires_at:
+            if identity is None or identity.expires_at is None:
+                continue
+            leeway_s = LEEWAY_S if identity.how == "token" else 0.0  # so long it lets in, too
+            if now < identity.expires_at + leeway_s:
                 continue
             reason = f"the {identity.how} of {identity.name} has expired: log in with a new one"
             self.write("session_ended", user=identity.name, client=session.client, reason=reason)

@@ -2,17 +2,19 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import uvloop
 
 from octopis.cli import output
+from octopis.cli.live.credentials import credentials_of
 from octopis.cli.live.disk_output import durable_document, print_durable, print_durables
 from octopis.cli.live.durable_move import move
 from octopis.cli.live.secrets import SecretOption, secret_of
 from octopis.cli.options import (
     ConfigOption,
+    CredentialsOption,
     DurableName,
     OverlayOption,
     StateOption,
@@ -20,6 +22,7 @@ from octopis.cli.options import (
     base_of,
 )
 from octopis.client.client import Client
+from octopis.client.credentials import Given
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.overlay.durables import Hosted, ask_durables
 from octopis.overlay.registry import overlays
@@ -37,6 +40,7 @@ app.command()(move)
 def list_durables(
     overlay: OverlayOption = None,
     config: ConfigOption = None,
+    credentials: CredentialsOption = None,
     state: StateOption = None,
     as_json: output.JsonFlag = False,
 ) -> None:
@@ -46,7 +50,8 @@ def list_durables(
     position to the newest.
     """
     called, addresses = addresses_of(overlay, config, state)
-    found = uvloop.run(ask_durables(addresses))
+    given = credentials_of(addresses.values(), credentials, state)
+    found = uvloop.run(ask_durables(addresses, credentials=given))
     if as_json:
         documents = [durable_document(each) for each in found.durables]
         output.print_json({"overlay": called, "durables": documents, "silent": found.silent})
@@ -57,16 +62,18 @@ def list_durables(
 
 
 @app.command()
-def show(
+def show(  # noqa: PLR0913, PLR0917 - each is an option of the command
     name: DurableName,
     overlay: OverlayOption = None,
     config: ConfigOption = None,
+    credentials: CredentialsOption = None,
     state: StateOption = None,
     as_json: output.JsonFlag = False,
 ) -> None:
     """Show one durable subscription: its filter, where it lives, what is kept for it, for whom."""
     _, addresses = addresses_of(overlay, config, state)
-    hosted = uvloop.run(ask_durables(addresses)).named(name)
+    given = credentials_of(addresses.values(), credentials, state)
+    hosted = uvloop.run(ask_durables(addresses, credentials=given)).named(name)
     if as_json:
         output.print_json(durable_document(hosted))
     else:
@@ -80,15 +87,17 @@ def drop(  # noqa: PLR0913, PLR0917 - each is an option of the command
     secret_file: SecretOption = None,
     overlay: OverlayOption = None,
     config: ConfigOption = None,
+    credentials: CredentialsOption = None,
     state: StateOption = None,
 ) -> None:
     """End a durable subscription, with all that is kept for it: what is not read is gone."""
     secret = secret_of(secret_file)
     _, addresses = addresses_of(overlay, config, state)
-    hosted = uvloop.run(ask_durables(addresses)).named(name)
+    given = credentials_of(addresses.values(), credentials, state)
+    hosted = uvloop.run(ask_durables(addresses, credentials=given)).named(name)
     if not yes:
         _ask(hosted)
-    uvloop.run(_drop(name, addresses[hosted.host], secret))
+    uvloop.run(_drop(name, addresses[hosted.host], secret, given))
     output.say(f"{name} at {hosted.host} is dropped.")
 
 
@@ -103,12 +112,13 @@ def _ask(hosted: Hosted) -> None:
     typer.confirm(f"Do you want to {drop_it}?", abort=True)
 
 
-async def _drop(name: str, address: str, secret: str | None) -> None:
-    async with Client(f"octopis://{address}", secret=secret, reconnect_s=0) as client:
+async def _drop(name: str, address: str, secret: str | None, credentials: Given) -> None:
+    options: dict[str, Any] = {"secret": secret, "credentials": credentials, "reconnect_s": 0}
+    async with Client(f"octopis://{address}", **options) as client:
         await client.drop_durable(name)
 
 
-def home_url(name: str, state: Path | None) -> str | None:
+def home_url(name: str, credentials: Path | None, state: Path | None) -> str | None:
     """Return where a durable subscription of the latest overlay lives; None if it is not there.
 
     Raises InvalidConfiguration where that overlay keeps nothing on disk.
@@ -117,5 +127,6 @@ def home_url(name: str, state: Path | None) -> str | None:
     if not running:
         return None
     addresses = running[-1].addresses
-    hosted = uvloop.run(ask_durables(addresses)).get(name)
+    given = credentials_of(addresses.values(), credentials, state)
+    hosted = uvloop.run(ask_durables(addresses, credentials=given)).get(name)
     return None if hosted is None else f"octopis://{addresses[hosted.host]}"

@@ -5,15 +5,17 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import uvloop
 
 from octopis.cli import output
+from octopis.cli.live.credentials import credentials_of
 from octopis.cli.live.secrets import SecretOption, secret_of
 from octopis.cli.options import (
     ConfigOption,
+    CredentialsOption,
     DurableName,
     OverlayOption,
     StateOption,
@@ -39,6 +41,7 @@ def move(  # noqa: PLR0913, PLR0917 - each is an option of the command
     secret_file: SecretOption = None,
     overlay: OverlayOption = None,
     config: ConfigOption = None,
+    credentials: CredentialsOption = None,
     state: StateOption = None,
 ) -> None:
     """Move a durable subscription to another broker, while all goes on.
@@ -46,10 +49,11 @@ def move(  # noqa: PLR0913, PLR0917 - each is an option of the command
     Nothing is lost, nothing comes twice, and positions stay; who reads it is told where it lives
     then. All brokers have to be there. It may be stopped and run again at any time.
     """
-    secret = secret_of(secret_file)
     _, addresses = addresses_of(overlay, config, state)
+    given = credentials_of(addresses.values(), credentials, state)
+    options = {"secret": secret_of(secret_file), "credentials": given}
     work = _Command(name, to, timeout_s)
-    uvloop.run(work.abort(addresses, secret) if abort else work.run(addresses, secret))
+    uvloop.run(work.abort(addresses, options) if abort else work.run(addresses, options))
 
 
 class _Command:
@@ -57,13 +61,13 @@ class _Command:
         self._name, self._to, self._timeout_s = name, to, timeout_s
         self._stage: Stage | None = None
 
-    async def run(self, addresses: Mapping[str, str], secret: str | None) -> None:
+    async def run(self, addresses: Mapping[str, str], options: dict[str, Any]) -> None:
         loop, running = asyncio.get_running_loop(), asyncio.current_task()
         assert running is not None
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, running.cancel)
         try:
-            async with _connected(addresses, secret) as clients:
+            async with _connected(addresses, options) as clients:
                 async for each in self._move(clients).run():
                     self._show(each)
         except asyncio.CancelledError:
@@ -74,8 +78,8 @@ class _Command:
             ) from None
         output.say(f"{self._name} lives at {self._to} now.")
 
-    async def abort(self, addresses: Mapping[str, str], secret: str | None) -> None:
-        async with _connected(addresses, secret) as clients:
+    async def abort(self, addresses: Mapping[str, str], options: dict[str, Any]) -> None:
+        async with _connected(addresses, options) as clients:
             await self._move(clients).abort()
         output.say(f"{self._name} stays where it is.")
 
@@ -96,11 +100,11 @@ class _Command:
 
 @asynccontextmanager
 async def _connected(
-    addresses: Mapping[str, str], secret: str | None
+    addresses: Mapping[str, str], options: dict[str, Any]
 ) -> AsyncIterator[dict[str, Client]]:
     """Connect to every broker, or raise OperationFailed that names who does not answer."""
     made = {
-        broker: Client(f"octopis://{address}", secret=secret, reconnect_s=_RECONNECT_S)
+        broker: Client(f"octopis://{address}", reconnect_s=_RECONNECT_S, **options)
         for broker, address in addresses.items()
     }
     async with AsyncExitStack() as stack:

@@ -18,17 +18,21 @@ from rich.progress import MofNCompleteColumn
 
 from octopis.broker.tracing import TraceOptions
 from octopis.cli import options, output
+from octopis.cli.live.credentials import credentials_of
 from octopis.cli.live.overlay_output import (
     print_overlays,
     print_played,
     print_started,
     print_status,
 )
+from octopis.cli.live.secure import prepared
 from octopis.cli.options import (
     AlgorithmOption,
     ConfigOption,
+    CredentialsOption,
     DurableOption,
     NameArgument,
+    SecureOption,
     StateOption,
     TopologyOption,
     addresses_of,
@@ -66,6 +70,7 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
     config: ConfigOption = None,
     algorithm: AlgorithmOption = None,
     durable: DurableOption = None,
+    secure: SecureOption = None,
     processes: Annotated[
         int | None, typer.Option(min=1, help="Over how many processes; as many as cores.")
     ] = None,
@@ -86,7 +91,7 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
     as_json: output.JsonFlag = False,
 ) -> None:
     """Start all brokers of an overlay, and say where to connect. Ctrl-C drains and stops it."""
-    overlay = overlay_to_run(topology, config, algorithm, durable)
+    overlay = overlay_to_run(topology, config, algorithm, durable, secure)
     if trace is not None:
         _check_trace(trace)
     order = OverlayOrder(
@@ -96,6 +101,7 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
         first_port=port,
         trace=None if trace is None else str(trace.absolute()),
         level=level,
+        credentials=prepared(overlay, init=secure is not None),
     )
 
     def say(started: OverlayState) -> None:
@@ -118,13 +124,15 @@ def status(  # noqa: PLR0913, PLR0917 - each is an option of the command
     watch: Annotated[bool, typer.Option("--watch", help="Look again and again.")] = False,
     every_s: Annotated[float, typer.Option(min=0.1, help="How often --watch looks.")] = 1.0,
     links: Annotated[bool, typer.Option("--links", help="Show every link.")] = False,
+    credentials: CredentialsOption = None,
     state: StateOption = None,
     as_json: output.JsonFlag = False,
 ) -> None:
     """Ask every broker how it is: clients, queues, overloaded links, cases, deliveries, drops."""
     while True:
         called, addresses = addresses_of(name, config, state)
-        statuses = uvloop.run(ask_all(addresses))
+        given = credentials_of(addresses.values(), credentials, state)
+        statuses = uvloop.run(ask_all(addresses, credentials=given))
         if as_json:
             found = {"overlay": called, "total": totals(statuses), "brokers": statuses}
             if watch:
@@ -205,6 +213,7 @@ def play(  # noqa: PLR0913, PLR0917 - each is an option of the command
     ] = None,
     config: ConfigOption = None,
     speed: Annotated[float, typer.Option(min=1e-3, help="So many times as fast.")] = 1.0,
+    credentials: CredentialsOption = None,
     state: StateOption = None,
     as_json: output.JsonFlag = False,
 ) -> None:
@@ -215,8 +224,10 @@ def play(  # noqa: PLR0913, PLR0917 - each is an option of the command
 
     loaded = read_scenario(scenario)
     called, addresses = addresses_of(name, config, state)
+    given = credentials_of(addresses.values(), credentials, state)
     with output.progress_bar(MofNCompleteColumn()) as progress:
-        played = uvloop.run(Play(loaded, addresses, speed=speed, progress=progress).run())
+        play = Play(loaded, addresses, speed=speed, progress=progress, credentials=given)
+        played = uvloop.run(play.run())
     print_played(f"{loaded.document.scenario.name} through {called}", played, as_json=as_json)
 
 
@@ -230,6 +241,7 @@ def run_broker(  # noqa: PLR0913, PLR0917 - each is an option of the command
     ],
     algorithm: AlgorithmOption = None,
     durable: DurableOption = None,
+    secure: SecureOption = None,
     trace: TraceOption = None,
     level: LevelOption = Level.DELIVERIES,
     verbose: Annotated[
@@ -237,13 +249,14 @@ def run_broker(  # noqa: PLR0913, PLR0917 - each is an option of the command
     ] = False,
 ) -> None:
     """Run one broker until Ctrl-C or SIGTERM; then it drains its queues and stops."""
-    overlay = overlay_to_run(None, config, algorithm, durable).configuration
+    overlay = overlay_to_run(None, config, algorithm, durable, secure).configuration
     chosen = overlay.scot.broker(broker)
     for other in overlay.scot.neighbours(chosen):
-        if not overlay.address(other).port:
+        if not overlay.link_address(other).port:
+            port = "link_port" if overlay.is_secure else "port"
             raise InvalidConfiguration(
                 f"{config} does not say where {other}, a neighbour of {chosen}, listens: give "
-                f'[brokers."{other.short}"] a port'
+                f'[brokers."{other.short}"] a {port}'
             )
     logging.basicConfig(
         stream=sys.stderr, level=logging.DEBUG if verbose else logging.INFO, format=LOG_FORMAT

@@ -52,6 +52,11 @@ def print_started(state: OverlayState, *, detached: bool) -> None:
         f"{state.algorithm}."
     )
     output.say(f"Connect to {state.url} or any other broker.")
+    if state.credentials:
+        output.say(
+            f"Everybody logs in. Commands of yours take {state.credentials}; programs say "
+            "credentials=... with it."
+        )
     if brokers <= _FEW:
         output.print_table("", ("broker", "address"), list(state.addresses.items()))
     else:

@@ -5,16 +5,18 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import uvloop
 
 from octopis.cli import output
+from octopis.cli.live.credentials import credentials_at
 from octopis.cli.live.secrets import SecretOption, secret_of
 from octopis.cli.notifications import line_batches, parse_attributes, parse_line
-from octopis.cli.options import StateOption, address_first
+from octopis.cli.options import CredentialsOption, StateOption, address_first
 from octopis.client.client import Client
+from octopis.client.credentials import Given
 from octopis.client.publishing import Publication
 from octopis.core.model import Value
 from octopis.errors import ConnectionFailed, InvalidConfiguration, InvalidNotification, OctopisError
@@ -48,6 +50,7 @@ def pub(  # noqa: PLR0913, PLR0917 - each is an option of the command
         ),
     ] = False,
     secret_file: SecretOption = None,
+    credentials: CredentialsOption = None,
     state: StateOption = None,
 ) -> None:
     """Publish a notification, or many from JSON lines; say how many were accepted."""
@@ -61,9 +64,10 @@ def pub(  # noqa: PLR0913, PLR0917 - each is an option of the command
         source = _once(attributes, payload.encode())
     else:
         source = _lines(file, payload.encode())
+    login = credentials_at(url, credentials, state)
     publisher = _Publisher(rate, secret_of(secret_file))
     try:
-        uvloop.run(publisher.run(url, source, wait=wait))
+        uvloop.run(publisher.run(url, source, login, wait=wait))
     except (ConnectionFailed, InvalidNotification):
         # Of the batch that failed, nobody has counted what was accepted.
         sys.stderr.write(f"octopis: accepted: at least {_counted(publisher.accepted)}\n")
@@ -84,8 +88,11 @@ class _Publisher:
         self._due_s = 0.0
         self._shown_at = time.monotonic()
 
-    async def run(self, url: str, source: AsyncIterator[_Batch], *, wait: bool) -> None:
-        async with Client(url, reconnect_s=5.0, secret=self._secret) as client:
+    async def run(
+        self, url: str, source: AsyncIterator[_Batch], credentials: Given, *, wait: bool
+    ) -> None:
+        options: dict[str, Any] = {"secret": self._secret, "credentials": credentials}
+        async with Client(url, reconnect_s=5.0, **options) as client:
             if wait:
                 await client.settled()
             self._due_s = time.time()

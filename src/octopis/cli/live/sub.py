@@ -12,10 +12,11 @@ import uvloop
 
 from octopis.cli import output
 from octopis.cli.filter import DialectOption
+from octopis.cli.live.credentials import credentials_at
 from octopis.cli.live.durable import home_url
 from octopis.cli.live.secrets import SecretOption, secret_of
 from octopis.cli.notifications import format_line
-from octopis.cli.options import StateOption, address_first
+from octopis.cli.options import CredentialsOption, StateOption, address_first
 from octopis.client.client import Client
 from octopis.client.durable import DurableNotifications
 from octopis.client.streams import Gap, Notifications
@@ -78,6 +79,7 @@ def sub(  # noqa: PLR0913, PLR0917 - each is an option of the command
     ] = False,
     dialect: DialectOption = "sql",
     secret_file: SecretOption = None,
+    credentials: CredentialsOption = None,
     state: StateOption = None,
     ready_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
@@ -99,7 +101,7 @@ def sub(  # noqa: PLR0913, PLR0917 - each is an option of the command
     secret = secret_of(secret_file)
     lasting = {} if durable is None else _lasting(durable, start, policy)
     if durable is not None and url not in (words or []):
-        url = home_url(durable, state) or url
+        url = home_url(durable, credentials, state) or url
     if background:
         given = {
             "--count": count,
@@ -107,13 +109,16 @@ def sub(  # noqa: PLR0913, PLR0917 - each is an option of the command
             "--start": start,
             "--policy": None if policy is None else policy.value,
             "--secret-file": secret_file,
+            "--credentials": credentials,
+            "--state": state,
             "--dialect": dialect,
         }
         options = [f"{name}={value}" for name, value in given.items() if value is not None]
         _go_on_in_background([*options, "--", url, *texts])
         return
+    about = {"secret": secret, "credentials": credentials_at(url, credentials, state)}
     try:
-        uvloop.run(_Subscriber(count, ready_fd).run(url, secret, filters, lasting))
+        uvloop.run(_Subscriber(count, ready_fd).run(url, about, filters, lasting))
     except BrokenPipeError:
         output.be_quiet()
 
@@ -142,14 +147,14 @@ class _Subscriber:
         self._ready_fd = ready_fd
 
     async def run(
-        self, url: str, secret: str | None, filters: list[Filter], lasting: dict[str, Any]
+        self, url: str, options: dict[str, Any], filters: list[Filter], lasting: dict[str, Any]
     ) -> None:
         loop, running = asyncio.get_running_loop(), asyncio.current_task()
         assert running is not None
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, running.cancel)
         try:
-            async with Client(url, secret=secret) as client:
+            async with Client(url, **options) as client:
                 stream: _Stream = client.subscribe(*filters, on_gap=_report, **lasting)
                 async with stream as notifications:
                     _say(f"subscribed at {client.broker}")

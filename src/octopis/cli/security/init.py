@@ -48,7 +48,7 @@ def init(
     for each in host or ():
         host_name(each)
     check_new_folder(folder)
-    brokers = _hosts(overlay, host or ())
+    brokers = hosts_of(overlay, host or ())
     made = make_folder(folder, overlay.topology.name, brokers, days=days, now=now_utc())
     output.print_facts(
         f"Security of {overlay.topology.name}, in {folder}",
@@ -65,7 +65,7 @@ def init(
     )
 
 
-def _hosts(overlay: NamedOverlay, everywhere: Iterable[str]) -> dict[BrokerId, list[str]]:
+def hosts_of(overlay: NamedOverlay, everywhere: Iterable[str]) -> dict[BrokerId, list[str]]:
     """Return where each broker is dialled, as far as that is known."""
     found = {}
     for broker in overlay.configuration.scot.brokers:

@@ -9,6 +9,7 @@ from octopis.core.filters.dialects import DIALECTS, parse_filter, print_filter
 from octopis.core.filters.explain import FilterExplanation, explain
 from octopis.core.filters.filter import Filter
 from octopis.core.filters.python import attr
+from octopis.core.filters.quick import quick
 
 __all__ = [
     "DIALECTS",
@@ -19,5 +20,6 @@ __all__ = [
     "explain",
     "parse_filter",
     "print_filter",
+    "quick",
     "warnings_for",
 ]

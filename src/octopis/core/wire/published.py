@@ -100,6 +100,21 @@ def attributes_of(encoded: bytes) -> dict[str, Value]:
     return _head.decode(encoded).attributes
 
 
+def says_twice(notification: Published) -> bool:
+    """Tell whether an attribute stands twice in what was published.
+
+    Brokers know the last of both; whoever else reads the same bytes might take the first.
+    """
+    encoded = notification.encoded
+    at = _AFTER_ARRAY.get(encoded[0], 1)
+    head = encoded[at]
+    if head & 0xF0 == 0x80:  # msgpack's "fixmap"
+        announced = head & 0x0F
+    else:  # "map 16" and "map 32"
+        announced = int.from_bytes(encoded[at + 1 : at + (3 if head == _MAP_16 else 5)], "big")
+    return announced != len(notification.attributes)
+
+
 def decode_published(body: bytes | memoryview, source: bytes = b"") -> list[Published]:
     """Return the notifications of an array, or raise ProtocolError."""
     bodies = _many.decode(body)
@@ -111,6 +126,8 @@ PUBLISH_MAX = 4_096
 """How many notifications one request may publish: they are read in one go."""
 
 _ARRAY_16, _ARRAY_32 = 0xDC, 0xDD
+_MAP_16 = 0xDE
+_AFTER_ARRAY = {_ARRAY_16: 3, _ARRAY_32: 5}
 
 
 def count_notifications(body: bytes | memoryview) -> int:

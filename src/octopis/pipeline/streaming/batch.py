@@ -25,7 +25,7 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return what each task reads. Raises InvalidSubscription."""
         options = self._options
-        home = Home(options.address, options.secret(), CONNECT_S)
+        home = Home(options.address, options.secret(), CONNECT_S, options.credentials_file)
         info = home.ask(self._found)
         home.close()
         end = Offset(info.name, info.epoch, info.end)

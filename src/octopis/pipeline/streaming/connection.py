@@ -6,13 +6,17 @@ objects in between. All that is asked here can be asked again after a break: not
 
 import secrets
 import socket
+import ssl
 import time
 from collections import deque
 from collections.abc import Callable
 from itertools import count
 from typing import Any, TypeVar
 
-from octopis.client.address import Address, Backoff, parse_addresses
+from octopis.client.address import Address, Backoff, parse_addresses, user_of
+from octopis.client.credentials import Secured, secured
+from octopis.client.faults import explained, kind_of, refused
+from octopis.client.login import Login
 from octopis.core.wire.client import decode_to_client
 from octopis.core.wire.control import Goodbye, Ping, Pong, Refusal, encode_control
 from octopis.core.wire.durable import (
@@ -26,7 +30,8 @@ from octopis.core.wire.durable import (
 )
 from octopis.core.wire.frames import Frame, FrameDecoder, FrameKind
 from octopis.core.wire.greeting import ClientHello, Welcome, decode_answer, encode_hello
-from octopis.errors import ConnectionFailed, ConnectionLost, InvalidSubscription
+from octopis.core.wire.login import Challenge, encode_proof
+from octopis.errors import ConnectionFailed, ConnectionLost, InvalidSubscription, LoginFailed
 
 CONNECT_S = 5.0
 ANSWER_S = 30.0
@@ -41,7 +46,8 @@ Body = bytes | memoryview
 class Connection:
     """One connection, until it breaks: then everything raises ConnectionFailed."""
 
-    def __init__(self, address: Address, secret: str) -> None:
+    def __init__(self, address: Address, secret: str, secured: Secured | None = None) -> None:
+        self._secured = secured
         self._shared = not secret
         self._frames = FrameDecoder()
         self._came: deque[Frame] = deque()
@@ -53,23 +59,45 @@ class Connection:
         except OSError as failure:
             reason = f"no broker can be reached at octopis://{address}: {failure}"
             raise ConnectionFailed(reason) from failure
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            self._greet(address, secret)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            credentials = None if secured is None else secured.now()
+            if credentials is not None:
+                self._encrypt(address, credentials.context())
+            self._greet(address, secret, Login() if credentials is None else credentials.login())
         except BaseException:
             self.close()
             raise
         self._socket.settimeout(ANSWER_S)
 
-    def _greet(self, address: Address, secret: str) -> None:
+    def _encrypt(self, address: Address, context: ssl.SSLContext) -> None:
+        """Speak TLS from here on, or raise ConnectionFailed."""
+        try:
+            self._socket = context.wrap_socket(self._socket, server_hostname=address.host)
+        except OSError as failure:
+            reason = f"no broker can be reached at octopis://{address}: {explained(failure)}"
+            raise kind_of(failure)(reason) from failure
+
+    def _greet(self, address: Address, secret: str, login: Login) -> None:
         name = f"spark-{secrets.token_hex(8)}"
-        self._send(encode_hello(ClientHello(name, 1, secret=secret or secrets.token_hex(16))))
+        hello = ClientHello(name, 1, secret=secret or secrets.token_hex(16), login=login.said)
+        self._welcomed(address, hello, login)
+
+    def _welcomed(self, address: Address, hello: ClientHello, login: Login) -> Welcome:
+        """Say hello, prove who we are where that is asked for, and return the welcome."""
+        self._send(encode_hello(hello))
         answer = decode_answer(self._next_frame())
+        if isinstance(answer, Challenge):
+            self._send(encode_proof(login.answer(answer.message)))
+            answer = decode_answer(self._next_frame())
         if isinstance(answer, Refusal):
-            raise ConnectionFailed(f"octopis://{address} refuses the connection: {answer.message}")
+            failure = refused(answer)
+            raise type(failure)(f"no welcome from octopis://{address}: {failure}")
         if not isinstance(answer, Welcome):
             raise ConnectionFailed(f"no welcome from octopis://{address}")
+        login.check(answer.verifier)
         self._frames.frame_max = answer.frame_max
+        return answer
 
     def close(self) -> None:
         """End it, whatever is under way."""
@@ -143,6 +171,8 @@ class Connection:
         while not self._came:
             try:
                 data = self._socket.recv(_CHUNK)
+            except ssl.SSLError as failure:  # as one that does not take our certificate
+                raise kind_of(failure)(explained(failure)) from failure
             except OSError as failure:
                 raise ConnectionLost(str(failure) or "the broker does not answer") from failure
             if not data:
@@ -160,8 +190,15 @@ class Connection:
 class Home:
     """The broker where a durable subscription lives, dialled again where a connection breaks."""
 
-    def __init__(self, address: str, secret: str, patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self,
+        address: str,
+        secret: str,
+        patience_s: float = PATIENCE_S,
+        credentials: str | None = None,
+    ) -> None:
         self._addresses = parse_addresses(address)
+        self._secured = secured(credentials, user_of(address))
         self._secret = secret
         self._patience_s = patience_s
         self._connection: Connection | None = None
@@ -186,6 +223,9 @@ class Home:
             for _ in self._addresses:
                 try:
                     return work(self._open())
+                except LoginFailed:  # the same would fail again
+                    self.close()
+                    raise
                 except ConnectionFailed as broken:
                     failure = broken
                 except InvalidSubscription as refused:  # it may live at the next address
@@ -200,7 +240,7 @@ class Home:
 
     def _open(self) -> Connection:
         if self._connection is None:
-            self._connection = Connection(self._addresses[0], self._secret)
+            self._connection = Connection(self._addresses[0], self._secret, self._secured)
         return self._connection
 
     def _turn(self) -> None:
@@ -208,18 +248,19 @@ class Home:
         self._addresses.append(self._addresses.pop(0))
 
 
-_homes: dict[tuple[str, str], Home] = {}
+_homes: dict[tuple[str, str, str | None], Home] = {}
 
 
-def take_home(address: str, secret: str) -> Home:
+def take_home(address: str, secret: str, credentials: str | None = None) -> Home:
     """Return the broker that this worker process read from before, or a new one.
 
     Whoever takes it gives it back when all has been answered. After a task that was killed it is
     not given back, and nobody reads what that task has asked for.
     """
-    return _homes.pop((address, secret), None) or Home(address, secret)
+    found = _homes.pop((address, secret, credentials), None)
+    return found or Home(address, secret, credentials=credentials)
 
 
-def give_back(address: str, secret: str, home: Home) -> None:
+def give_back(address: str, secret: str, home: Home, credentials: str | None = None) -> None:
     """Keep a connection for the next task of this worker process."""
-    _homes[address, secret] = home
+    _homes[address, secret, credentials] = home

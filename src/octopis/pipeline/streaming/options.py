@@ -18,7 +18,16 @@ SECRET_VARIABLE = "OCTOPIS_SECRET"  # noqa: S105 - the name of a variable
 OFFSETS_MAX = 500_000
 """How many notifications one trigger takes, unless told otherwise: seconds of work."""
 
-_BOTH = ("address", "path", "filter", "dialect", "subscription", "secretFile", "mode")
+_BOTH = (
+    "address",
+    "path",
+    "filter",
+    "dialect",
+    "subscription",
+    "secretFile",
+    "credentialsFile",
+    "mode",
+)
 _RANGE = ("startingOffsets", "failOnDataLoss", "minPartitions")
 STREAM_OPTIONS = (*_BOTH, *_RANGE, "maxOffsetsPerTrigger", "maxBytesPerTrigger")
 BATCH_OPTIONS = (*_BOTH, *_RANGE, "endingOffsets")
@@ -39,6 +48,7 @@ class Options(msgspec.Struct, frozen=True):
     filter: str | None
     mode: Mode = Mode.PERMISSIVE
     secret_file: str | None = None
+    credentials_file: str | None = None
     fail_on_data_loss: bool = True
     min_partitions: int = 1
     starting: Place = "earliest"
@@ -129,6 +139,7 @@ def _options(said: dict[str, str]) -> Options:
         filter=None if condition is None else str(parse_filter(condition, dialect)),
         mode=mode_of(said.get("mode", "PERMISSIVE")),
         secret_file=said.get("secretFile"),
+        credentials_file=said.get("credentialsFile"),
         fail_on_data_loss=truth_of(said, "failOnDataLoss", default=True),
         min_partitions=_count(said, "minPartitions") or 1,
         starting=parse_place("startingOffsets", said.get("startingOffsets", "earliest")),

@@ -125,7 +125,11 @@ class _Catch:
         self._failure: OctopisError | None = None
         self._kept: deque[Received] = deque()
         self._changed = threading.Condition()
-        self._client: SyncClient = connect_sync(options.address, secret=options.secret() or None)
+        self._client: SyncClient = connect_sync(
+            options.address,
+            secret=options.secret() or None,
+            credentials=options.credentials_file,
+        )
         self._client.open()
         assert options.filter is not None
         self._stream = self._client.subscribe(options.filter, on_gap=self._gap)

@@ -55,7 +55,7 @@ def lost(options: Options, reason: str) -> None:
 def read_range(partition: Range, options: Options, columns: Columns) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a range, always the same in the same order. Raises DataLost."""
     secret = options.secret()
-    home = take_home(options.address, secret)
+    home = take_home(options.address, secret, options.credentials_file)
     task = _Task(partition, options, columns)
     try:
         while not task.is_done:
@@ -68,7 +68,7 @@ def read_range(partition: Range, options: Options, columns: Columns) -> Iterator
     except BaseException:
         home.close()
         raise
-    give_back(options.address, secret, home)
+    give_back(options.address, secret, home, options.credentials_file)
 
 
 class _Task:

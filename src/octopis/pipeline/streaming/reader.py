@@ -64,7 +64,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return where a new query begins; make the subscription if it is not there."""
         options = self._options
-        home = Home(options.address, options.secret(), CONNECT_S)
+        home = Home(options.address, options.secret(), CONNECT_S, options.credentials_file)
         info = home.ask(lambda connection: opened(connection, options))
         home.close()
         self._is_checked = True
@@ -198,7 +198,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _ask(self, work: Callable[[Connection], _Result]) -> _Result:
         if self._home is None:
-            self._home = Home(self._options.address, self._options.secret())
+            self._home = Home(
+                self._options.address,
+                self._options.secret(),
+                credentials=self._options.credentials_file,
+            )
         return self._home.ask(work)
 
 

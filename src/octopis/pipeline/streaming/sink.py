@@ -68,7 +68,7 @@ class Sink:
         context = TaskContext.get()
         assert context is not None, "Spark writes in tasks"
         attempt = Attempt(batch.query, batch.number, context.partitionId())
-        with staging_at(self._options.home, self._options.secret(batch.query)) as stage:
+        with staging_at(*self._options.stage_of(batch.query)) as stage:
             return self._stage(batches, stage, attempt)
 
     def _stage(self, batches: Iterator[pa.RecordBatch], stage: Stage, attempt: Attempt) -> Written:
@@ -77,7 +77,7 @@ class Sink:
         staged = 0
         refused: Counter[str] = Counter()
         for found in self._read(batches):
-            for rows, body in found.encoded(stage.name, staged + 1, time.time_ns(), limits):
+            for rows, body in found.encoded(stage.publisher, staged + 1, time.time_ns(), limits):
                 stage.stage(attempt, staged, body)
                 staged += rows
             refused += found.refused
@@ -122,7 +122,7 @@ class Sink:
             return
         query = attempts[0][0].query
         chosen = [(each.part, each.number, rows) for each, rows in attempts if rows]
-        with staging_at(self._options.home, self._options.secret(query)) as stage:
+        with staging_at(*self._options.stage_of(query)) as stage:
             stage.commit(query, number, chosen)
 
     def abort(self, messages: list[WriterCommitMessage | None], number: int) -> None:
@@ -131,7 +131,7 @@ class Sink:
         attempts = [each.attempt for each in written if each.attempt is not None]
         if attempts:
             query = attempts[0].query
-            with staging_at(self._options.home, self._options.secret(query)) as stage:
+            with staging_at(*self._options.stage_of(query)) as stage:
                 stage.drop(query, number, [(each.part, each.number) for each in attempts])
 
 

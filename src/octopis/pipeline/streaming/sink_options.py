@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from octopis.client.address import Address, parse_addresses
+from octopis.client.address import Address, parse_addresses, user_of
 from octopis.core.wire.moving import NAME_MAX
 from octopis.errors import InvalidConfiguration
 from octopis.pipeline.streaming.options import (
@@ -15,7 +15,7 @@ from octopis.pipeline.streaming.options import (
     truth_of,
 )
 
-_BOTH = ("address", "path", "mode", "secretFile", "atLeastOnce")
+_BOTH = ("address", "path", "mode", "secretFile", "credentialsFile", "atLeastOnce")
 _OF_SPARK = ("checkpointLocation", "queryName")
 STREAM_OPTIONS = (*_BOTH, *_OF_SPARK)
 BATCH_OPTIONS = (*_BOTH, "txnAppId", "txnVersion")
@@ -30,6 +30,7 @@ class SinkOptions(msgspec.Struct, frozen=True):
     address: str
     mode: Mode = Mode.PERMISSIVE
     secret_file: str | None = None
+    credentials_file: str | None = None
     at_least_once: bool = False
     transaction: tuple[str, int] | None = None
 
@@ -37,6 +38,10 @@ class SinkOptions(msgspec.Struct, frozen=True):
     def home(self) -> Address:
         """The one broker that knows which batches are published."""
         return parse_addresses(self.address)[0]
+
+    def stage_of(self, query: str) -> tuple[Address, str, tuple[str | None, str | None]]:
+        """Return where a query stages its rows: the broker, the secret, and by what it logs in."""
+        return self.home, self.secret(query), (self.credentials_file, user_of(self.address))
 
     def secret(self, query: str) -> str:
         """Return whose the staged rows are: without a secret, theirs who know the query's id."""
@@ -66,6 +71,7 @@ def sink_options(given: Mapping[str, str], *, streams: bool) -> SinkOptions:
         address=address,
         mode=mode_of(said.get("mode", "PERMISSIVE")),
         secret_file=said.get("secretFile"),
+        credentials_file=said.get("credentialsFile"),
         at_least_once=at_least_once,
         transaction=_transaction(said),
     )

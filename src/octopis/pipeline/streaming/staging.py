@@ -16,9 +16,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from octopis.client.address import Address, Backoff
+from octopis.client.credentials import Secured, secured
+from octopis.client.login import Login
 from octopis.core.wire.durable import CommitStaged, DropStaged, StageRows, encode_durable_request
-from octopis.core.wire.greeting import ClientHello, Welcome, decode_answer, encode_hello
-from octopis.errors import ConnectionFailed, InvalidConfiguration, StoreFull
+from octopis.core.wire.greeting import ClientHello, Welcome
+from octopis.errors import ConnectionFailed, InvalidConfiguration, LoginFailed, StoreFull
 from octopis.pipeline.streaming.connection import PATIENCE_S, Connection
 
 AHEAD = 4
@@ -46,19 +48,14 @@ class Attempt(msgspec.Struct, frozen=True):
 class StagingConnection(Connection):
     """A connection under a name of the caller's choice, on which answers need not be waited for."""
 
-    def __init__(self, address: Address, secret: str, name: str) -> None:
+    def __init__(self, address: Address, secret: str, name: str, secured: Secured | None) -> None:
         self._name = name
         self._answered: set[int] = set()
-        super().__init__(address, secret)
+        super().__init__(address, secret, secured)
 
-    def _greet(self, address: Address, secret: str) -> None:
-        self._send(encode_hello(ClientHello(self._name, 1, secret=secret)))
-        answer = decode_answer(self._next_frame())
-        if not isinstance(answer, Welcome):
-            reason = getattr(answer, "message", "it gives no welcome")
-            raise ConnectionFailed(f"octopis://{address} refuses the connection: {reason}")
-        self._frames.frame_max = answer.frame_max
-        self.welcome = answer
+    def _greet(self, address: Address, secret: str, login: Login) -> None:
+        hello = ClientHello(self._name, 1, secret=secret, login=login.said)
+        self.welcome = self._welcomed(address, hello, login)
 
     def begin(self, request: type[Any], facts: tuple[object, ...]) -> int:
         """Ask for something; return its number."""
@@ -85,11 +82,20 @@ class _Request(msgspec.Struct):
 class Stage:
     """A broker that batches are staged at, dialled again where a connection breaks."""
 
-    def __init__(self, address: Address, secret: str, patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self,
+        address: Address,
+        secret: str,
+        patience_s: float = PATIENCE_S,
+        credentials: str | None = None,
+        user: str | None = None,
+    ) -> None:
         self.name = f"spark-{secrets.token_hex(8)}"
-        """The publisher of all that is staged here."""
+        self.publisher = self.name
+        """Who publishes all that is staged here, as the broker calls it."""
 
         self._address, self._secret, self._patience_s = address, secret, patience_s
+        self._secured = secured(credentials, user)
         self._connection: StagingConnection | None = None
         self._under_way: deque[_Request] = deque()
         self._warned_at = -_WARN_S
@@ -160,6 +166,9 @@ class Stage:
                 self._say(full)
                 until = time.monotonic() + self._patience_s
                 time.sleep(_FULL_S)
+            except LoginFailed:  # the same would fail again
+                self.close()
+                raise
             except ConnectionFailed:
                 self._cut()
                 if time.monotonic() >= until:
@@ -172,7 +181,10 @@ class Stage:
     def _dialled(self) -> StagingConnection:
         """Return a connection on which all is under way that has no answer."""
         if self._connection is None:
-            self._connection = StagingConnection(self._address, self._secret, self.name)
+            self._connection = StagingConnection(
+                self._address, self._secret, self.name, self._secured
+            )
+            self.publisher = self._connection.welcome.client or self.name
             for each in self._under_way:
                 each.number = self._connection.begin(each.kind, each.facts)
         return self._connection
@@ -189,19 +201,23 @@ class Stage:
             _log.warning("the query waits: %s", full)
 
 
-_stages: dict[tuple[Address, str], Stage] = {}
+_Login = tuple[str | None, str | None]
+"""A file of credentials, and the user of the address, where they are said."""
+
+_stages: dict[tuple[Address, str, _Login], Stage] = {}
 
 
 @contextmanager
-def staging_at(address: Address, secret: str) -> Iterator[Stage]:
+def staging_at(address: Address, secret: str, login: _Login = (None, None)) -> Iterator[Stage]:
     """Give the stage that this worker process had before, or a new one.
 
     After an error it is not kept: nobody knows what is under way there.
     """
-    stage = _stages.pop((address, secret), None) or Stage(address, secret)
+    found = _stages.pop((address, secret, login), None)
+    stage = found or Stage(address, secret, credentials=login[0], user=login[1])
     try:
         yield stage
     except BaseException:
         stage.close()
         raise
-    _stages[address, secret] = stage
+    _stages[address, secret, login] = stage

@@ -1,0 +1,244 @@
+"""Who comes in at a broker with security, in every way that clients have, and who does not."""
+
+import asyncio
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from octopis.broker.settings import Durability
+from octopis.client.client import connect
+from octopis.client.credentials import Credentials
+from octopis.client.sync_client import connect_sync
+from octopis.core.routing import Algorithm
+from octopis.errors import ConnectionFailed, LoginFailed
+from octopis.pipeline.streaming.connection import Home
+from octopis.pipeline.streaming.staging import staging_at
+from octopis.security.tokens import LEEWAY_S
+from support.live import client_of, line, overlay, ready, run_live, until
+from support.secure import PASSWORD, Folder, client_as
+
+SCOT = line(2)
+A, B = SCOT.brokers
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path / "security", SCOT)
+
+
+@pytest.mark.parametrize("how", ["by_certificate", "by_password", "by_token"])
+def test_every_login_lets_a_client_publish_and_subscribe_under_its_users_name(
+    folder: Folder, how: str
+):
+    credentials: Credentials = getattr(folder, how)()
+    user = {"by_certificate": "alice", "by_password": "bob", "by_token": "carol"}[how]
+
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT)) as live:
+            async with client_as(live[B], credentials) as there:
+                async with client_as(live[A], credentials, client_id="app") as here:
+                    assert here.id == f"{user}/app"
+                    async with there.subscribe("x > 1") as stream:
+                        await there.settled()
+                        await here.publish({"x": 2})
+                        received = await anext(aiter(stream))
+                        assert received.publisher == f"{user}/app"
+                    assert f"{user}/app" in (await here.status())["clients"]
+            logins = [json.loads(text) for text in folder.audit(live[A]).splitlines()]
+            assert [(each["user"], each["client"]) for each in logins if each["event"] == "login"]
+
+    run_live(work())
+
+
+def test_blocking_client_logs_in_with_a_credentials_file(folder: Folder):
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT)) as live:
+
+            def block() -> str:
+                address = f"octopis://{live[A].address}"
+                file = folder.files.credentials("alice")
+                with connect_sync(address, credentials=str(file), client_id="b") as client:
+                    client.publish({"x": 1})
+                    return client.id
+
+            assert await asyncio.to_thread(block) == "alice/b"
+
+    run_live(work())
+
+
+@pytest.mark.parametrize("how", ["by_certificate", "by_password", "by_token"])
+def test_blocking_connection_of_spark_logs_in_and_is_known_by_its_user(
+    folder: Folder, tmp_path: Path, how: str
+):
+    credentials: Credentials = getattr(folder, how)()
+    said = {"ca": folder.files.ca}
+    for name in ("certificate", "key", "user"):
+        if (value := getattr(credentials, name)) is not None:
+            said[name] = value
+    for name in ("password", "token"):
+        if (value := getattr(credentials, name)) is not None:
+            (tmp_path / name).write_text(f"{value}\n", encoding="utf-8")
+            said[f"{name}_file"] = tmp_path / name
+    file = tmp_path / "credentials.toml"
+    text = "".join(f'{name} = "{value}"\n' for name, value in said.items())
+    file.write_text(text, encoding="utf-8")
+
+    async def work() -> None:
+        durability = Durability(str(tmp_path / "disk"))
+        options = {"algorithm": Algorithm.TNR, "durability": durability}
+        async with ready(folder.overlay(SCOT, **options)) as live:
+            address = f"octopis://{live[A].address}"
+
+            def read() -> str | None:
+                home = Home(address, "", credentials=str(file))
+                home.ask(lambda connection: connection.open("mine", "x > 0"))
+                found = home.ask(lambda connection: connection.info("mine"))
+                home.close()
+                return None if found is None else found.name
+
+            def stage() -> str:
+                with staging_at(live[A].address, "", (str(file), None)) as found:
+                    found.limits()
+                    name = found.publisher
+                    found.close()
+                return name
+
+            def come_in_without() -> None:
+                Home(address, "").ask(lambda connection: connection.info("mine"))
+
+            assert await asyncio.to_thread(read) == "mine"
+            assert "/spark-" in await asyncio.to_thread(stage)
+            with pytest.raises(LoginFailed, match="speaks TLS alone"):
+                await asyncio.to_thread(come_in_without)
+
+    run_live(work())
+
+
+def test_password_comes_from_the_environment_for_a_user_in_the_address(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setenv("OCTOPIS_PASSWORD", PASSWORD)
+    file = tmp_path / "trust.toml"
+    file.write_text(f'ca = "{folder.files.ca}"\n', encoding="utf-8")
+    monkeypatch.setenv("OCTOPIS_CREDENTIALS", str(file))
+
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT)) as live:
+            async with connect(f"octopis://bob@{live[A].address}", client_id="c") as client:
+                assert client.id == "bob/c"
+
+    run_live(work())
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda folder: folder.by_password("wrong"), "user or password is wrong"),
+        (lambda folder: folder.by_password(user="nobody"), "user or password is wrong"),
+        (lambda folder: folder.by_token(folder.token(audience="other")), "another audience"),
+        (lambda folder: folder.by_token("no.token.this"), "token is not valid"),
+        (lambda folder: Credentials(ca=folder.files.ca), "a login is needed here"),
+        (lambda _: Credentials(), "not trusted"),
+    ],
+)
+def test_login_that_fails_is_raised_at_once_in_words_and_not_tried_again(
+    folder: Folder, make, reason: str
+):
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT)) as live:
+            with pytest.raises(LoginFailed, match=reason):
+                async with client_as(live[A], make(folder), retry_s=60.0):
+                    pass
+            if "trusted" not in reason:
+                assert '"login_failed"' in folder.audit(live[A])
+                assert live[A].guard.failures.total == 1
+            assert PASSWORD not in folder.audit(live[A])
+
+    run_live(work(), limit_s=20)
+
+
+def test_client_without_credentials_is_told_that_the_broker_speaks_tls_alone(folder: Folder):
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT)) as live:
+            with pytest.raises(LoginFailed, match=r"speaks TLS alone.*credentials"):
+                async with client_of(live[A]):
+                    pass
+            with pytest.raises(LoginFailed, match="speaks TLS alone"):
+                async with client_of(live[A]) as client:
+                    await client.publish({"x": 1})
+
+    run_live(work())
+
+
+def test_client_with_credentials_never_goes_back_to_plaintext(folder: Folder):
+    async def work() -> None:
+        async with ready(overlay(SCOT)) as live:
+            for credentials in (folder.by_password(), folder.by_token()):
+                with pytest.raises(LoginFailed, match="does not speak TLS"):
+                    async with client_as(live[A], credentials):
+                        pass
+            assert not live[A].clients
+
+    run_live(work())
+
+
+def test_credentials_at_the_port_for_neighbours_are_no_use(folder: Folder):
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT)) as live:
+            address = f"octopis://{live[A].link_address}"
+            for credentials in (folder.by_certificate(), folder.by_token()):
+                with pytest.raises(ConnectionFailed):
+                    async with connect(address, credentials=credentials):
+                        pass
+            await until(lambda: "link_refused" in folder.audit(live[A]))
+
+    run_live(work())
+
+
+def ends_soon(folder: Folder) -> str:
+    """Return a token that ends in two seconds, the leeway for clocks included."""
+    return folder.token(now=time.time() - 600.0, lifetime_s=600.0 - LEEWAY_S + 2.0)
+
+
+def test_session_ends_when_its_token_does_and_goes_on_with_a_new_one(
+    folder: Folder, tmp_path: Path
+):
+    file = tmp_path / "token"
+    file.write_text(ends_soon(folder), encoding="utf-8")
+    credentials = Credentials(ca=folder.files.ca, token_file=file)
+
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT)) as live:
+            async with client_as(live[A], credentials, client_id="app") as client:
+                gaps: list[object] = []
+                async with client.subscribe("x > 0", on_gap=gaps.append) as stream:
+                    file.write_text(folder.token(), encoding="utf-8")
+                    first = next(iter(live[A].clients.values()))
+                    await until(lambda: live[A].clients.get("carol/app") not in {first, None})
+                    assert "session_ended" in folder.audit(live[A])
+                    await client.settled()
+                    await client.publish({"x": 1})
+                    assert (await anext(aiter(stream))).attributes == {"x": 1}
+                    assert gaps
+
+    run_live(work())
+
+
+def test_session_whose_token_ended_is_over_where_there_is_no_new_one(folder: Folder):
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT)) as live:
+            async with client_as(live[A], folder.by_token(ends_soon(folder))) as client:
+                await until(lambda: client._failure)
+                with pytest.raises(LoginFailed, match="expired"):
+                    await client.publish({"x": 1})
+            assert not live[A].clients
+
+    run_live(work())
+
+
+def test_secrets_are_in_no_text_of_credentials(folder: Folder):
+    shown = repr(folder.by_password()) + repr(folder.by_token("tok.en.x"))
+    assert PASSWORD not in shown
+    assert "tok.en.x" not in shown
