@@ -11,8 +11,7 @@ from octopis.benchmarks.fuzz.laws import Check, hold
 from octopis.client.client import Client
 from octopis.client.connection import ClientConnection
 from octopis.client.login import Login, PasswordLogin
-from octopis.core.wire.client import encode_request
-from octopis.core.wire.client import SubscribeRequest
+from octopis.core.wire.client import SubscribeRequest, encode_request
 from octopis.core.wire.greeting import Welcome, encode_welcome
 from octopis.errors import LoginFailed, OctopisError
 
@@ -117,5 +116,3 @@ def challenge_seeds() -> list[bytes]:
         b"r=other,s=" + salt + b",i=1\n",
         b"r={nonce}x,s=,i=4097\nv=",
     ]
-
-

@@ -111,7 +111,9 @@ def _first(frame: bytes) -> Frame:
     return found
 
 
-def _again(said: object, encode_one: Callable[[object], bytes], decode: Callable[[Frame], object]) -> None:
+def _again(
+    said: object, encode_one: Callable[[object], bytes], decode: Callable[[Frame], object]
+) -> None:
     same_again(said, encode_one, lambda frame: decode(_first(frame)))
 
 
@@ -190,7 +192,7 @@ def _link(frame: Frame) -> None:
         with ours():
             again = [message for each in encoded for message in decoder.decode(_first(each))]  # type: ignore[union-attr]
         hold(
-            frames_of([encode_message(each) for each in again]) == encoded,  # type: ignore[arg-type]
+            frames_of([encode_message(each) for each in again]) == encoded,
             "what a neighbour said comes back as something else",
         )
 

@@ -1,4 +1,4 @@
-"""Targets that are a whole broker: what it makes of the bytes of a connection, from the first one on.
+"""Targets that are a whole broker: what it makes of the bytes of a connection, from the first on.
 
 The broker is a real one, with an event loop and without sockets: a transport in memory stands for
 one. What goes wrong in a callback comes out, and when the connection has gone, nothing of it may be
@@ -321,5 +321,3 @@ def door_seeds() -> list[bytes]:
     hellos = [encode_hello(ClientHello("me", 9, secret=secret, login=each)) for each in logins]
     found += [b"\0" + each for each in hellos]
     return [bytes([kind]) + each for kind in range(3) for each in found]
-
-

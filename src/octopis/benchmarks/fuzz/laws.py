@@ -50,7 +50,9 @@ def ours() -> Iterator[None]:
         raise Broken(f"what we have written cannot be read: {failure}") from failure
 
 
-def same_again(first: _Value, encode: Callable[[_Value], bytes], decode: Callable[[bytes], _Value]) -> None:
+def same_again(
+    first: _Value, encode: Callable[[_Value], bytes], decode: Callable[[bytes], _Value]
+) -> None:
     """Raise Broken unless what was decoded is the same once it was encoded and decoded again.
 
     Compared as bytes, since a number that is none (NaN) is not equal to itself.
@@ -82,6 +84,6 @@ def _seconds(check: Check, data: bytes) -> float:
 
 def _told(failure: Exception) -> str:
     """Return the error and where it was raised: faults of one place are one fault."""
-    frames = [each for each in traceback.extract_tb(failure.__traceback__)]
+    frames = traceback.extract_tb(failure.__traceback__)
     place = f"{frames[-1].name}:{frames[-1].lineno}" if frames else "nowhere"
     return f"{type(failure).__name__} in {place}: {str(failure)[:200]}"

@@ -18,13 +18,15 @@ _NODES_MAX = 400
 _LEAVES: Sequence[Any] = (
     None, True, False, 0, 1, -1, 127, 128, 2**31, 2**32, 2**53, 2**62, 2**62 + 1, 2**63 - 1, 2**63,
     2**64 - 1, -(2**31), -(2**63), 0.0, -0.0, 0.5, 5e-324, 1.8e308, float("inf"), float("nan"), "",
-    "a", "/", ":", "\0", "\n", "%", "\x7f", "\u202e", "é", "e\u0301", "\U0001f600", "a" * 64, "a" * 129,
-    "a" * 256, "x = 1", "TRUE", "%" * 300, b"", b"\0", b"\xff" * 9, b"a" * 300, [], {}, [[]], {"": 0},
+    "a", "/", ":", "\0", "\n", "%", "\x7f", "\u202e", "é", "e\u0301", "\U0001f600", "a" * 64,
+    "a" * 129, "a" * 256, "x = 1", "TRUE", "%" * 300, b"", b"\0", b"\xff" * 9,
+    b"a" * 300, [], {}, [[]], {"": 0},
 )  # fmt: skip
 _RAW = (
-    b"\xc1", b"\xdd\xff\xff\xff\xff", b"\xdf\xff\xff\xff\xff", b"\xc6\xff\xff\xff\xff", b"\xd9\x02\xc3\x28",
-    b"\xc7\x0c\xff" + b"\0" * 12, b"\xd6\xff\xff\xff\xff\xff", b"\xcb\x7f\xf8\0\0\0\0\0\0", b"\x91" * 1_200,
-    b"\xdb\xff\xff\xff\xff", b"\x81\xa1a" * 600, b"\xca\x7f\xc0\0\0",
+    b"\xc1", b"\xdd\xff\xff\xff\xff", b"\xdf\xff\xff\xff\xff", b"\xc6\xff\xff\xff\xff",
+    b"\xd9\x02\xc3\x28", b"\xc7\x0c\xff" + b"\0" * 12, b"\xd6\xff\xff\xff\xff\xff",
+    b"\xcb\x7f\xf8\0\0\0\0\0\0", b"\x91" * 1_200, b"\xdb\xff\xff\xff\xff", b"\x81\xa1a" * 600,
+    b"\xca\x7f\xc0\0\0",
 )  # fmt: skip
 """Pieces that no encoder writes: lengths that are not there, text that is none, endless nesting."""
 
@@ -92,7 +94,9 @@ def _collect(node: Any, places: list[tuple[Any, Any]]) -> None:
 
 
 def _change(holder: Any, key: Any, chosen: random.Random) -> None:
-    if isinstance(holder, list) and key >= len(holder) or isinstance(holder, dict) and key not in holder:
+    if (isinstance(holder, list) and key >= len(holder)) or (
+        isinstance(holder, dict) and key not in holder
+    ):
         return  # an earlier change has taken it away
     value = holder[key]
     match chosen.randrange(7):

@@ -36,7 +36,7 @@ child.main(atheris, msgspec.json.decode(sys.argv[1], type=child.Plan))
 """
 ROUNDS = 6
 GROWTH_MB_MAX = 8.0
-"""What a process may grow by, in all rounds but the first two: pieces of memory that are not level."""
+"""What a process may grow by in all rounds but the first two: memory comes in pieces."""
 
 _REPLAYED_MAX = 5_000
 _CASES = 5_000
@@ -75,33 +75,26 @@ def chosen(names: list[str] | None) -> list[Target]:
 
 
 def run(
-    targets: list[Target],
-    inputs: int,
-    seconds: float,
-    seed: int,
-    corpus: Path | None = None,
-    also: dict[str, list[bytes]] | None = None,
+    targets: list[Target], inputs: int, seconds: float, seed: int, corpus: Path | None = None
 ) -> Iterator[Fuzzed]:
     """Fuzz targets one after the other, each with so many inputs or for so many seconds.
 
     In `corpus` there is a folder for each target, where what is found worth keeping stays for the
-    next run. `also` are more inputs to begin with. Raises MissingExtra, or OperationFailed where a
-    process ends too early for another reason than an input.
+    next run. Raises MissingExtra, or OperationFailed where a process ends too early for another
+    reason than an input.
     """
     check_installed()
     for target in targets:
         with tempfile.TemporaryDirectory() as made:
             folder = Path(made) if corpus is None else corpus / target.name
-            yield fuzz(target, inputs, seconds, seed, folder, (also or {}).get(target.name, []))
+            yield fuzz(target, inputs, seconds, seed, folder)
 
 
-def fuzz(
-    target: Target, inputs: int, seconds: float, seed: int, folder: Path, also: list[bytes]
-) -> Fuzzed:
+def fuzz(target: Target, inputs: int, seconds: float, seed: int, folder: Path) -> Fuzzed:
     """Fuzz one target, in a process of its own, and look again at what it has found."""
     for part in ("corpus", "found"):
         (folder / part).mkdir(parents=True, exist_ok=True)
-    for number, data in enumerate([*target.seeds(), *also]):
+    for number, data in enumerate(target.seeds()):
         (folder / "corpus" / f"seed-{number}").write_bytes(data)
     plan = Plan(target.name, inputs, seconds, seed, str(folder))
     told = _child(plan, folder)
@@ -161,11 +154,11 @@ def _looked_at_again(target: Target, check: Check, folder: Path) -> list[Fault]:
     return list(faults.values())
 
 
-def growth_mb(check: Check, inputs: list[bytes], rounds: int = ROUNDS) -> float:
+def growth_mb(check: Check, inputs: list[bytes], cases: int = _CASES) -> float:
     """Return how much memory grows while inputs are gone through again and again."""
-    repeated = max(1, _CASES // max(1, len(inputs)))
+    repeated = max(1, cases // max(1, len(inputs)))
     sizes = []
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         for _ in range(repeated):
             for each in inputs:
                 fault_of(check, each)

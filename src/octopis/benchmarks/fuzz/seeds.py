@@ -1,11 +1,11 @@
-"""Real messages, of every kind of frame: where mutation begins, since chance would not find them."""
+"""Real messages, of every kind of frame: where mutation begins, as chance would not find them."""
 
 from functools import cache
 
 from octopis.core.delivery.lasting.records import Policy
-from octopis.core.delivery.posts import Ack, Open
+from octopis.core.delivery.posts import Ack, Open, Post
 from octopis.core.filters import parse_filter
-from octopis.core.model import BrokerId, ClusterBitVector
+from octopis.core.model import BrokerId, ClusterBitVector, Value
 from octopis.core.routing.marks import Confirmed
 from octopis.core.routing.messages import (
     Flooded,
@@ -27,6 +27,7 @@ from octopis.core.routing.settling import Inquiry, Report
 from octopis.core.wire import durable, moving
 from octopis.core.wire.client import (
     AnswerItem,
+    Change,
     Consumed,
     SettledRequest,
     SubscribeRequest,
@@ -40,6 +41,7 @@ from octopis.core.wire.client import (
     encode_request,
 )
 from octopis.core.wire.control import (
+    Control,
     Goodbye,
     Notice,
     Ping,
@@ -58,7 +60,7 @@ from octopis.core.wire.greeting import (
     encode_refusal,
     encode_welcome,
 )
-from octopis.core.wire.inquiries import encode_asking
+from octopis.core.wire.inquiries import Asking, encode_asking
 from octopis.core.wire.link import encode_message, frames_of
 from octopis.core.wire.login import Scram, Token, encode_challenge, encode_proof
 from octopis.core.wire.posts import encode_posts
@@ -76,7 +78,13 @@ CLIENT_FIRST = b"n,,n=alice,r=rOprNGfwEbeRWgbNEkqO"
 @cache
 def notification() -> Published:
     """Return one as it is after it has crossed the wire."""
-    attributes = {"symbol": "IBM", "price": 51.5, "volume": 2**40, "halted": False, "é": ""}
+    attributes: dict[str, Value] = {
+        "symbol": "IBM",
+        "price": 51.5,
+        "volume": 2**40,
+        "halted": False,
+        "é": "",
+    }
     return decode_one(encode_published(attributes, b"payload", "me", 7, 1_700_000_000_000_000_000))
 
 
@@ -98,7 +106,7 @@ def greetings() -> list[bytes]:
 
 def controls() -> list[bytes]:
     """Return frames that may come on any connection."""
-    said = [
+    said: list[Control] = [
         Ping(),
         Pong(),
         Goodbye("the broker stops"),
@@ -113,7 +121,7 @@ def from_clients() -> list[bytes]:
     """Return frames of all that clients ask for."""
     encoded = notification().encoded
     publications = [encode_publish(8, [encoded]), encode_publish(9, [encoded, encoded])]
-    changes = [
+    changes: list[Change | Consumed] = [
         SubscribeRequest(1, 0, "prices", str(_FILTER), "sql", 2),
         SubscribeRequest(2, 1, "news", "[class,eq,'NEWS'],[size,<,20]", "padres", 0),
         UnsubscribeRequest(3, "prices"),
@@ -195,12 +203,12 @@ def links() -> list[bytes]:
         NotificationMessage(notification()),
         NotificationMessage(notification(), ClusterBitVector(6), 9),
     ]
-    askings = [
+    askings: list[Asking] = [
         Inquiry(HERE, 1, 2, 3, 4),
         Confirmed(HERE, 1, 3),
         Report(HERE, 1, 2, THERE, 3, 3, 100, 50),
     ]
-    posts = [Ack(1, 0, 5, 6, 7, 0, ((8, 9),), 1, 2), Open(1, 0, 5, 6, 7, 1, 2, 3, 4)]
+    posts: list[Post] = [Ack(1, 0, 5, 6, 7, 0, ((8, 9),), 1, 2), Open(1, 0, 5, 6, 7, 1, 2, 3, 4)]
     return [
         *frames_of([encode_message(each) for each in messages]),
         *(frames_of([encode_message(each)])[0] for each in messages),

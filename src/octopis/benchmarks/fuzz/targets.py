@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 
 from msgspec import Struct
 
@@ -33,18 +32,19 @@ class Target(Struct, frozen=True):
     mutate: Mutate = mutated
     words: tuple[bytes, ...] = ()
     size_max: int = INPUT_MAX
-    weight: int = 1
-    """Which part of the inputs of a group it gets."""
 
 
 def _plain(check: Check) -> Callable[[], AbstractContextManager[Check]]:
-    return partial(nullcontext, check)
+    return lambda: nullcontext(check)
 
 
 _MESSAGES = [
-    Target(name, WIRE, _plain(check), found, mutate_frame, weight=20)
+    Target(name, WIRE, _plain(check), found, mutate_frame)
     for name, (check, found) in decoders.MESSAGES.items()
 ]
+
+_BY_STREAM = mutate_stream(1)
+_BEHIND_TLS = mutate_stream(2)
 
 _ALL = [
     Target(
@@ -53,14 +53,13 @@ _ALL = [
         _plain(decoders.check_frames),
         decoders.frame_seeds,
         mutate_stream(6),
-        weight=20,
     ),
     *_MESSAGES,
-    Target("reception", WIRE, handshake.reception, handshake.connection_seeds, mutate_stream(1), weight=4),
-    Target("clients-door", WIRE, handshake.clients_door, handshake.door_seeds, mutate_stream(2), weight=4),
-    Target("links-door", WIRE, handshake.links_door, handshake.door_seeds, mutate_stream(2), weight=4),
-    Target("answered", WIRE, handshake.answered, handshake.connection_seeds, mutate_stream(1), weight=4),
-    Target("client", WIRE, client.client, client.client_seeds, mutate_stream(1), weight=4),
+    Target("reception", WIRE, handshake.reception, handshake.connection_seeds, _BY_STREAM),
+    Target("clients-door", WIRE, handshake.clients_door, handshake.door_seeds, _BEHIND_TLS),
+    Target("links-door", WIRE, handshake.links_door, handshake.door_seeds, _BEHIND_TLS),
+    Target("answered", WIRE, handshake.answered, handshake.connection_seeds, _BY_STREAM),
+    Target("client", WIRE, client.client, client.client_seeds, _BY_STREAM),
     Target("challenged", WIRE, client.challenged, client.challenge_seeds, size_max=1_200),
     Target("first-message", WIRE, logins.first_messages, logins.password_seeds, size_max=1_200),
     Target("proof", WIRE, logins.proofs, logins.proof_seeds, size_max=120),
@@ -68,11 +67,11 @@ _ALL = [
     Target("token", WIRE, logins.tokens, logins.token_seeds, size_max=4_200),
     Target(
         "sql", FILTERS, _plain(texts.check_sql), texts.sql_seeds, words=texts.SQL_WORDS,
-        size_max=TEXT_MAX, weight=6,
+        size_max=TEXT_MAX,
     ),
     Target(
         "padres", FILTERS, _plain(texts.check_padres), texts.padres_seeds,
-        words=texts.PADRES_WORDS, size_max=TEXT_MAX, weight=3,
+        words=texts.PADRES_WORDS, size_max=TEXT_MAX,
     ),
     Target("python", FILTERS, _plain(texts.check_python), texts.python_seeds, size_max=400),
     Target("access", FILES, _plain(texts.check_access), texts.access_seeds, size_max=3_000),
