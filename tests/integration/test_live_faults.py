@@ -146,7 +146,7 @@ def test_client_moves_on_to_the_next_address_and_its_subscription_follows():
                 await tables_hold(live, 1)
                 assert reader.broker == A
                 # The first broker does not notice that the client is gone, and takes no other.
-                first._server.close()
+                first.listening.close()
                 first.clients[reader.id].connection._transport.pause_reading()
                 reader._connection._transport.abort()
                 await until(lambda: reader.id in last.clients)

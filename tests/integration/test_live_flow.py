@@ -116,7 +116,7 @@ def test_notice_of_a_broker_that_is_gone_is_forgotten():
                 await until(lambda: live[A].backpressure.brokers == [B])
                 for task in live[B]._tasks:
                     task.cancel()  # it renews nothing any more, and dials nobody
-                live[B]._server.close()
+                live[B].listening.close()
                 live[A].links[B].connection.abort("cut by the test")
                 await until(lambda: live[A].backpressure.brokers == [])
                 assert await publishing == 3_000
