@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from octopis.benchmarks.fuzz import decoders, seeds, texts
-from octopis.benchmarks.fuzz.laws import Check, fault_of, hold, same_again
+from octopis.benchmarks.fuzz.laws import Check, fault_of, hold, same_again, soon
 from octopis.benchmarks.fuzz.run import growth_mb
 from octopis.benchmarks.fuzz.targets import FILTERS, TARGETS, WIRE
 from octopis.core.wire.frames import FrameDecoder, FrameKind
@@ -40,7 +40,7 @@ def checks() -> Iterator[dict[str, Check]]:
 @pytest.mark.parametrize("name", TARGETS)
 def test_seeds_and_what_was_found_once_break_no_law(checks: dict[str, Check], name: str):
     for data in (*TARGETS[name].seeds(), *FOUND.get(name, ()), b"", b"\0"):
-        assert fault_of(checks[name], data) is None, data
+        assert fault_of(checks[name], data, TARGETS[name].limit_s) is None, data
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -51,7 +51,7 @@ def test_inputs_made_of_seeds_break_no_law(checks: dict[str, Check], name: str):
     for _ in range(MUTATED):
         data = target.mutate(chosen.choice(before), target.size_max, chosen.randrange(2**31))
         assert len(data) <= target.size_max
-        assert fault_of(checks[name], data) is None, data
+        assert fault_of(checks[name], data, TARGETS[name].limit_s) is None, data
 
 
 @given(messages | askings, st.integers(0, 2**31))
@@ -68,7 +68,7 @@ def test_what_neighbours_say_and_what_is_made_of_it_breaks_no_law(said: object, 
 @given(CONDITION)
 def test_drawn_filters_break_no_law(drawn: object):
     found = made(drawn)
-    assert fault_of(texts.check_sql, str(found).encode()) is None
+    assert fault_of(texts.check_sql, str(found).encode(), TARGETS["sql"].limit_s) is None
 
 
 def test_everything_on_the_wire_and_in_filters_is_fuzzed():
@@ -111,6 +111,20 @@ def test_what_takes_too_long_is_a_fault_and_what_waits_for_others_is_not():
 
     assert "it takes" in str(fault_of(works, b""))
     assert fault_of(lambda _: time.sleep(0.02), b"") is None
+
+
+def test_a_step_of_a_check_that_takes_too_long_is_a_fault_by_itself():
+    def works() -> int:
+        end = time.process_time() + 0.012
+        while time.process_time() < end:
+            pass
+        return 7
+
+    def check(_: bytes) -> None:
+        soon(works, "reading it")
+
+    assert "reading it" in str(fault_of(check, b"", limit_s=1))
+    assert soon(lambda: 7, "nothing") == 7
 
 
 def test_what_comes_back_as_something_else_is_a_fault():

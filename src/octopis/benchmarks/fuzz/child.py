@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from octopis.benchmarks.fuzz.laws import fault_of
+from octopis.benchmarks.fuzz.laws import Check, fault_of
 from octopis.benchmarks.fuzz.targets import TARGETS
 from octopis.benchmarks.processes import resident_mb
 
@@ -51,9 +51,10 @@ class Told(Struct):
 class Fuzzing:
     """Gives inputs to a check, and counts them; at the end of the plan it ends the process."""
 
-    def __init__(self, plan: Plan, check: Any) -> None:
+    def __init__(self, plan: Plan, check: Check, limit_s: float) -> None:
         self._plan = plan
         self._check = check
+        self._limit_s = limit_s
         self._folder = Path(plan.folder)
         self._count = 0
         self._warm_mb = 0.0
@@ -62,7 +63,7 @@ class Fuzzing:
 
     def take(self, data: bytes) -> None:
         """Deal with one input."""
-        fault = fault_of(self._check, data)
+        fault = fault_of(self._check, data, self._limit_s)
         if fault is not None:
             self._keep(fault, data)
         self._count += 1
@@ -108,7 +109,7 @@ def main(atheris: Any, plan: Plan) -> None:
     words = folder / "words"
     words.write_text("".join(f'"{_escaped(each)}"\n' for each in target.words or (b"a",)))
     with target.make() as check:
-        fuzzing = Fuzzing(plan, check)
+        fuzzing = Fuzzing(plan, check, target.limit_s)
         arguments = [
             "fuzz",
             str(folder / "corpus"),

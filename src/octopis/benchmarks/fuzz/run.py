@@ -146,7 +146,7 @@ def _looked_at_again(target: Target, check: Check, folder: Path) -> list[Fault]:
     faults: dict[str, Fault] = {}
     for path in sorted(folder.iterdir()):
         data = path.read_bytes()
-        fault = fault_of(check, data)
+        fault = fault_of(check, data, target.limit_s)
         if fault is None and not path.suffix:  # the fuzzer's own: the process has died of it
             fault = f"the process ended, and does not again ({path.name})"
         if fault is not None:

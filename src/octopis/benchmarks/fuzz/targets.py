@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from msgspec import Struct
 
 from octopis.benchmarks.fuzz import client, decoders, handshake, logins, texts
-from octopis.benchmarks.fuzz.laws import Check
+from octopis.benchmarks.fuzz.laws import LIMIT_S, Check
 from octopis.benchmarks.fuzz.mutation import (
     INPUT_MAX,
     Mutate,
@@ -19,6 +19,7 @@ WIRE, FILTERS, FILES = "wire", "filters", "files"
 """Groups: frames, messages and the handshake; filters; and what is read from disk."""
 
 TEXT_MAX = 4_200
+_STEPS_S = 20 * LIMIT_S
 """A little longer than a filter may be."""
 
 
@@ -32,6 +33,8 @@ class Target(Struct, frozen=True):
     mutate: Mutate = mutated
     words: tuple[bytes, ...] = ()
     size_max: int = INPUT_MAX
+    limit_s: float = LIMIT_S
+    """CPU time for an input; more where a check looks at the time of each of its steps."""
 
 
 def _plain(check: Check) -> Callable[[], AbstractContextManager[Check]]:
@@ -67,13 +70,16 @@ _ALL = [
     Target("token", WIRE, logins.tokens, logins.token_seeds, size_max=4_200),
     Target(
         "sql", FILTERS, _plain(texts.check_sql), texts.sql_seeds, words=texts.SQL_WORDS,
-        size_max=TEXT_MAX,
+        size_max=TEXT_MAX, limit_s=_STEPS_S,
     ),
     Target(
         "padres", FILTERS, _plain(texts.check_padres), texts.padres_seeds,
-        words=texts.PADRES_WORDS, size_max=TEXT_MAX,
+        words=texts.PADRES_WORDS, size_max=TEXT_MAX, limit_s=_STEPS_S,
     ),
-    Target("python", FILTERS, _plain(texts.check_python), texts.python_seeds, size_max=400),
+    Target(
+        "python", FILTERS, _plain(texts.check_python), texts.python_seeds, size_max=400,
+        limit_s=_STEPS_S,
+    ),
     Target("access", FILES, _plain(texts.check_access), texts.access_seeds, size_max=3_000),
     Target("audit", FILES, texts.audit, texts.audit_seeds, size_max=3_000),
 ]  # fmt: skip

@@ -10,10 +10,11 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
 
-from octopis.benchmarks.fuzz.laws import Check, hold, ours
+from octopis.benchmarks.fuzz.laws import Check, hold, ours, soon
 from octopis.core.filters import Filter, attr, quick
 from octopis.core.filters.explain import explain
 from octopis.core.filters.padres import parse_padres, print_padres
+from octopis.core.filters.quick import Test
 from octopis.core.filters.sql import parse_sql
 from octopis.core.model import Value
 from octopis.errors import InvalidConfiguration, InvalidFilter
@@ -42,7 +43,7 @@ def check_padres(data: bytes) -> None:
 
 def _read(parse: Callable[[str], Filter], text: str) -> None:
     try:
-        found = parse(text)
+        found = soon(lambda: parse(text), "reading it")
     except InvalidFilter as failure:
         is_placed = failure.column is None or 1 <= failure.column <= len(text) + 1
         hold(bool(failure.reason) and is_placed, "the place of a fault is outside of the text")
@@ -54,26 +55,44 @@ def _read(parse: Callable[[str], Filter], text: str) -> None:
 def check_filter(found: Filter) -> None:
     """Raise Broken unless a filter can be said again in each dialect, matched and explained."""
     with ours():
-        hold(parse_sql(str(found)) == found, "its normal form is another filter")
+        again = soon(lambda: parse_sql(str(found)), "reading its normal form")
+        hold(again == found, "its normal form is another filter")
     try:
-        said = print_padres(found)
+        said = soon(lambda: print_padres(found), "writing it in the padres dialect")
     except InvalidFilter:
         said = ""
     if said:
         with ours():
-            hold(parse_padres(said) == found, "in the padres dialect it is another filter")
-    test = quick(found)
+            again = soon(lambda: parse_padres(said), "reading that again")
+            hold(again == found, "in the padres dialect it is another filter")
+    test = soon(lambda: quick(found), "making a function of it")
+    opposite = soon(lambda: _opposite(found), "turning it over")
     for attributes in NOTIFICATIONS:
-        truth = found.truth(attributes)
-        hold(found.matches(attributes) is (truth is True), "matching and truth differ")
-        hold(test(attributes) is (truth is True), "as a function, it is another filter")
-        shown = {True: "TRUE", False: "FALSE", None: "UNKNOWN"}[truth]
-        hold(explain(found, attributes).truth == shown, "it is explained as something else")
-        try:
-            opposite = ~found
-        except InvalidFilter:  # written out, it may be too long
-            continue
-        hold(opposite.truth(attributes) is (None if truth is None else not truth), "NOT is wrong")
+        soon(lambda: _match(found, opposite, test, attributes), "matching it")  # noqa: B023 - at once
+        soon(lambda: _explain(found, attributes), "explaining it")  # noqa: B023 - at once
+
+
+def _opposite(found: Filter) -> Filter | None:
+    try:
+        return ~found
+    except InvalidFilter:  # written out, it may be too long
+        return None
+
+
+def _match(
+    found: Filter, opposite: Filter | None, test: Test, attributes: dict[str, Value]
+) -> None:
+    truth = found.truth(attributes)
+    hold(found.matches(attributes) is (truth is True), "matching and truth differ")
+    hold(test(attributes) is (truth is True), "as a function, it is another filter")
+    if opposite is not None:
+        turned = opposite.truth(attributes)
+        hold(turned is (None if truth is None else not truth), "NOT is wrong")
+
+
+def _explain(found: Filter, attributes: dict[str, Value]) -> None:
+    shown = {True: "TRUE", False: "FALSE", None: "UNKNOWN"}[found.truth(attributes)]
+    hold(explain(found, attributes).truth == shown, "it is explained as something else")
 
 
 def check_python(data: bytes) -> None:
