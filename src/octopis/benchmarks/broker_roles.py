@@ -16,7 +16,12 @@ import msgspec
 import uvloop
 
 import octopis
-from octopis.broker.settings import Durability, Metrics, OverlayConfiguration
+from octopis.broker.settings import (
+    Durability,
+    Metrics,
+    OverlayConfiguration,
+    SecurityOptions,
+)
 from octopis.client.address import Address
 from octopis.core.delivery.options import DeliveryOptions, Level
 from octopis.core.routing import Algorithm
@@ -52,6 +57,7 @@ def brokers(options: dict[str, Any]) -> None:
         ),
         addresses={broker: Address(port=port) for broker, port in ports.items()},
         metrics=Metrics(port=options.get("metrics_port", 0)),
+        security=SecurityOptions(folder=options.get("security", "")),
     )
     chosen = [scot.brokers[number] for number in options["brokers"]]
     run(overlay, chosen, lambda addresses: _say({"brokers": len(addresses)}))
@@ -60,7 +66,10 @@ def brokers(options: dict[str, Any]) -> None:
 async def subscriber(options: dict[str, Any]) -> None:
     """Subscribe, and count what comes until the end."""
     filters = StockWorkload(options["seed"]).filters(options["subscriptions"])
-    async with octopis.connect(options["address"], window=50_000) as client:
+    credentials = options.get("credentials")
+    async with octopis.connect(
+        options["address"], window=50_000, credentials=credentials
+    ) as client:
         async with client.subscribe(*filters, "end = TRUE") as notifications:
             _say({"subscriptions": len(filters)})
             received = deliveries = 0
@@ -83,11 +92,12 @@ async def subscriber(options: dict[str, Any]) -> None:
 async def publisher(options: dict[str, Any]) -> None:
     """Publish as fast as the broker accepts, when told to go."""
     quotes = StockWorkload(options["seed"]).notifications(options["notifications"])
-    async with octopis.connect(options["address"]) as client:
+    credentials = options.get("credentials")
+    async with octopis.connect(options["address"], credentials=credentials) as client:
         _say({"notifications": len(quotes)})
         await asyncio.to_thread(sys.stdin.readline)
         started = time.monotonic()
-        await client.publish_many([*quotes, END])
+        await client.publish_many([*quotes, quotes[0] | END])  # a quote, as roles may ask for one
         _say({"started": started, "accepted": time.monotonic()})
 
 

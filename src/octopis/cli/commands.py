@@ -92,7 +92,7 @@ COMMANDS = {
     "bench": CommandPlace(
         "octopis.cli.bench.app:app",
         "Measure OctopiS here: matching, routing, simulator, faults, broker, gateway, attack, "
-        "kills, channels, store, pipeline.",
+        "kills, channels, store, pipeline, metrics, security, fuzz.",
     ),
 }
 

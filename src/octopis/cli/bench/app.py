@@ -10,7 +10,15 @@ import typer
 from octopis.benchmarks import calibration, hostile, matching, routing, store
 from octopis.benchmarks.parts import Part
 from octopis.cli import options, output
-from octopis.cli.bench import channels, durable, gateway, live, metrics, streaming_kills
+from octopis.cli.bench import (
+    channels,
+    durable,
+    gateway,
+    live,
+    metrics,
+    security,
+    streaming_kills,
+)
 from octopis.cli.topology import load
 from octopis.errors import InvalidConfiguration
 from octopis.report import machine
@@ -19,7 +27,7 @@ from octopis.signals import stops_as_interrupts
 
 app = typer.Typer(
     help="Measure OctopiS here: matching, routing, simulator, faults, broker, gateway, attack, "
-    "kills, channels, store, pipeline.",
+    "kills, channels, store, pipeline, metrics, security, fuzz.",
     no_args_is_help=True,
 )
 SeedOption = live.SeedOption
@@ -102,6 +110,8 @@ app.command(name="streaming-kills")(streaming_kills.bench_streaming_kills)
 app.command(name="channels")(channels.bench_channels)
 app.command(name="durable")(durable.bench_durable)
 app.command(name="durable-kills")(durable.bench_durable_kills)
+app.command(name="security")(security.bench_security)
+app.command(name="fuzz")(security.bench_fuzz)
 
 
 @app.command(name="store")

@@ -100,6 +100,7 @@ class FrameDecoder:
         if self._rest:
             self._rest += data
             if len(self._rest) < self._wanted:
+                self._look_at_length()
                 return []
             data = bytes(self._rest)
             self._rest.clear()
@@ -118,11 +119,15 @@ class FrameDecoder:
             frames.append(Frame(kind, view[at + _SHORTEST : end]))
             at = end
         self._rest += view[at:]
+        self._look_at_length()
+        return frames
+
+    def _look_at_length(self) -> None:
+        """Refuse a length as soon as it is there, also where nothing has come after it."""
         if len(self._rest) == _LENGTH_BYTES:
             length = int.from_bytes(self._rest, "big")
             if not 0 < length <= self.frame_max:
                 raise self._fault(length)
-        return frames
 
     def clear(self) -> None:
         """Forget what has arrived of an unfinished frame: nothing more will come."""
