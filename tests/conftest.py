@@ -20,6 +20,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["SPARK_CONF_DIR"] = str(Path(__file__).parent / "support" / "spark")
 
 LONG_FIRST = (
+    "browser/test_page.py",
     "integration/test_demo.py",
     "pipeline/test_evaluate.py",
     "pipeline/test_streaming_alerts.py",
@@ -33,7 +34,11 @@ LONG_FIRST = (
     "unit/pipeline/test_session.py",
     "pipeline/test_bench.py",
 )
-"""Files that begin first: one that takes a minute must not be the last, alone on one core."""
+"""Files that begin first: one that takes a minute must not be the last, alone on one core.
+
+What stands first of all begins on one worker, and others take work only from behind: so one worker
+alone starts the overlay and the browser that all tests of the page share.
+"""
 
 SETTINGS = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "3"}
 

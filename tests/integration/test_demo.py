@@ -3,7 +3,16 @@
 import json
 import os
 import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPException
 from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import pytest
 
@@ -30,14 +39,64 @@ def leftovers(shell: Shell) -> list[Path]:
     return found + list((shell.folder / "tmp").glob("octopis*"))
 
 
-def test_demo_that_was_stopped_while_it_plays_delivers_everything_once_when_started_again(
+@contextmanager
+def watched(said: Path) -> Iterator[list[dict[str, Any]]]:
+    """Look at the page's pulses, as a browser would, until nothing listens there any more."""
+    pulses: list[dict[str, Any]] = []
+
+    def look() -> None:
+        wait_until(lambda: "Starting Spark" in said.read_text())
+        url = said.read_text().splitlines()[0].removeprefix("Watch it live: ")
+        while True:
+            try:
+                with urlopen(f"{url}/overlay/live", timeout=LIMIT_S) as answer:  # noqa: S310 - ours
+                    lines = (line for line in answer if line.startswith(b"data: "))
+                    pulses.extend(json.loads(line.removeprefix(b"data: ")) for line in lines)
+            except URLError as failure:
+                if isinstance(failure.reason, ConnectionRefusedError):
+                    return
+            except (OSError, HTTPException):  # this overlay is over
+                time.sleep(0.1)
+
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    yield pulses
+    looking.join(timeout=10)
+    assert not looking.is_alive(), "somebody still listens"
+
+
+def play_watched(shell: Shell) -> tuple["subprocess.CompletedProcess[str]", list[dict[str, Any]]]:
+    """Play the whole demo, and return what it said and what its page showed meanwhile."""
+    said = shell.folder / "said"
+    with said.open("w") as stream, watched(said) as pulses:
+        process = shell.start(*SMALL, "--json", stderr=stream)
+        printed, _ = process.communicate(timeout=LIMIT_S)
+    text = said.read_text(encoding="utf-8")
+    return subprocess.CompletedProcess(process.args, process.returncode, printed, text), pulses
+
+
+def check_pulses(pulses: list[dict[str, Any]]) -> None:
+    """See that the page has shown the rounds, the slowed link, and the broker that was killed."""
+    ups = [[each["up"] for each in pulse["brokers"].values()] for pulse in pulses]
+    assert [True] * 18 in ups
+    assert any(
+        "b,2>b,0" in pulse["links"] and pulse["links"]["b,2>b,0"]["overloaded"] for pulse in pulses
+    )
+    last = [each for pulse in pulses if len(pulse["brokers"]) == 6 for each in pulse["events"]]
+    assert {"broker_down", "restart"} & {
+        each["kind"] for each in last if each["text"].startswith("b,0 ")
+    }
+
+
+def test_demo_started_again_after_a_stop_is_shown_live_and_delivers_everything_once(
     demos: Shell,
 ):
     stop_at(demos, "wait for the slowed link", signal.SIGINT)
     assert leftovers(demos) == []
-    done = demos.run(*SMALL, "--json", limit_s=LIMIT_S)
+    done, pulses = play_watched(demos)
     assert done.returncode == 0, done.stderr
     assert demos.is_empty()
+    check_pulses(pulses)
     assert leftovers(demos) == []
     shown = json.loads(done.stdout)
     bid, snr, dnr, tnr = shown["rounds"]

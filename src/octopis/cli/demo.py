@@ -19,6 +19,7 @@ from octopis.demo.report import OVERLAY, REPORT, SCENARIO
 from octopis.demo.run import Demonstrated, run_demo
 from octopis.demo.stage import PlainStage, Stage, TerminalStage
 from octopis.demo.workload import FULL, SEED, SMALL
+from octopis.overlay.settings import PORT_MAX
 from octopis.pipeline.spark.settings import parse_conf
 
 
@@ -32,7 +33,7 @@ class SizeName(Enum):
 _PLANS = {SizeName.FULL: (FULL, cast.FULL), SizeName.SMALL: (SMALL, cast.SMALL)}
 
 
-def demo(
+def demo(  # noqa: PLR0913, PLR0917 - each is an option of the command
     out: Annotated[
         Path, typer.Option(help="The folder for the report; an earlier demo there is replaced.")
     ] = Path("out/demo"),
@@ -42,6 +43,12 @@ def demo(
     size: Annotated[
         SizeName, typer.Option(help="`small` plays a fifth, to see quickly whether all works.")
     ] = SizeName.FULL,
+    gateway: Annotated[
+        bool, typer.Option(help="Serve the dashboard while brokers run, if its extra is there.")
+    ] = True,
+    gateway_port: Annotated[
+        int, typer.Option(min=0, max=PORT_MAX, help="And at which port; 0 for any that is free.")
+    ] = 0,
     conf: options.Conf = None,
     as_json: output.JsonFlag = False,
 ) -> None:
@@ -53,17 +60,31 @@ def demo(
     Then, under TNR, a broker on the way is killed while notifications go through it.
     Spark checks every delivery; a report with pictures is left in --out.
 
+    A dashboard shows all of it in a browser while it happens; its address is printed first.
+
     It takes about a minute and a half. Ctrl-C stops it at any time and leaves nothing behind.
     """
     plan, fault_plan = _PLANS[size]
     plan = replace(plan, seed=seed)
-    shown = run_demo(plan, fault_plan, out, _stage(as_json=as_json), parse_conf(conf or []))
+    stage = _stage(as_json=as_json)
+    port = gateway_port if gateway and _has_gateway(stage) else None
+    shown = run_demo(plan, fault_plan, out, stage, parse_conf(conf or []), port)
     if as_json:
         output.print_json({**shown.document(), "report": str(out / REPORT)})
     else:
         _print(shown, out)
     check_faultless(shown.rows)
     check_went_on(shown.fault)
+
+
+def _has_gateway(stage: Stage) -> bool:
+    """Tell whether there can be a gateway; say so where not, as everything else goes on."""
+    try:
+        options.needs_gateway()
+    except ModuleNotFoundError as missing:
+        stage.say(f"No dashboard: {missing.name} is missing; pip install 'octopis[gateway]'")
+        return False
+    return True
 
 
 def _stage(*, as_json: bool) -> Stage:

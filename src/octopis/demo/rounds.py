@@ -5,6 +5,7 @@ stopped after it.
 """
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -111,19 +112,24 @@ class Round:
         return [((each.seen_ns - begin_ns) / 1e9, each.slowed_queue) for each in self.snapshots]
 
 
-async def play_round(
+async def play_round(  # noqa: PLR0913, PLR0917 - a round is all of this
     scenario: Scenario,
     link: SlowedLink,
     algorithm: Algorithm,
     folder: Path,
     on_moment: Callable[[OverlayMoment], None] = lambda _: None,
+    door: socket.socket | None = None,
 ) -> Round:
-    """Start an overlay, play the scenario through it, stop it, and return what came of it."""
+    """Start an overlay, play the scenario through it, stop it, and return what came of it.
+
+    Where there is a `door`, a gateway listens there meanwhile.
+    """
     document = overlay_document(scenario.topology, link, algorithm)
     watcher = Watcher(link, on_moment)
     # A few clients do not keep several processes busy.
     processes = min(cores(), -(-len(scenario.subscribers) // _SUBSCRIBERS_EACH))
-    async with overlay_up(Supervisor(overlay_order(document, folder, processes))) as state:
+    supervisor = Supervisor(overlay_order(document, folder, processes), door)
+    async with overlay_up(supervisor) as state:
         played = await Play(scenario, state.addresses, speed=SPEED, watch=watcher.see).run()
     queues, carried = read_links(folder / "trace")
     longest = max(queues, key=lambda name: queues[name])

@@ -1,5 +1,6 @@
 """The demonstration from beginning to end."""
 
+import socket
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from octopis.demo.workload import (
     prepare,
 )
 from octopis.files import whole_folder, write_json
+from octopis.overlay.gateway import gateway_socket, gateway_url
 from octopis.pipeline.spark.session import open_spark
 from octopis.scenario.plan import ScenarioPlan
 from octopis.signals import interrupts_cancel, stops_as_interrupts
@@ -67,28 +69,36 @@ class Demonstrated:
         }
 
 
-def run_demo(
+def run_demo(  # noqa: PLR0913, PLR0917 - each is an option of the command
     plan: ScenarioPlan,
     fault_plan: FaultPlan,
     out: Path,
     stage: Stage,
     settings: Mapping[str, str] | None = None,
+    gateway_port: int | None = None,
 ) -> Demonstrated:
     """Prepare, play four rounds and a fault, check, and leave a report in `out`, made anew.
 
-    `settings` are what the user wants of Spark. Raises InvalidConfiguration where `out` holds
-    anything but an earlier demonstration's report. Interrupted at any moment, it leaves no process,
-    and `out` as it was.
+    `settings` are what the user wants of Spark. With a `gateway_port` (0: any that is free) the
+    dashboard is there while brokers run. Raises InvalidConfiguration where `out` holds anything but
+    an earlier demonstration's report, OperationFailed where the port is taken. Interrupted at any
+    moment, it leaves no process, and `out` as it was.
     """
     with stops_as_interrupts(), whole_folder(out, check_folder) as draft:
         with ExitStack() as stack:
+            door = None
+            if gateway_port is not None:
+                door = stack.enter_context(gateway_socket(gateway_port))
+                stage.say(f"Watch it live: {gateway_url(door)}")
             with stage.doing("Starting Spark"):
                 spark = stack.enter_context(open_spark(None, settings, defaults=SPARK_SETTINGS))
             with stage.doing("Making a scenario of stock quotes and its ground truth, on Spark"):
                 prepared = prepare(spark, plan, draft / names.SCENARIO)
             _introduce(stage, prepared)
-            rounds = _play(stage, prepared, draft)
-            fault = _play_fault(stage, fault_plan, draft)
+            rounds = _play(stage, prepared, draft, door)
+            fault = _play_fault(stage, fault_plan, draft, door)
+            if door is not None:
+                door.close()  # no more overlays: pages are told so, and do not wait
             with stage.doing("Checking every delivery against the ground truth, on Spark"):
                 write_deliveries(rounds, draft / names.DELIVERIES)
                 verdicts = check_deliveries(
@@ -110,7 +120,7 @@ def _introduce(stage: Stage, prepared: Prepared) -> None:
     stage.say("")
 
 
-def _play(stage: Stage, prepared: Prepared, draft: Path) -> list[Round]:
+def _play(stage: Stage, prepared: Prepared, draft: Path, door: socket.socket | None) -> list[Round]:
     scenario, link, rounds = prepared.scenario, prepared.link, list[Round]()
     for number, algorithm in enumerate(ROUNDS, 1):
         scene = Scene(
@@ -127,19 +137,21 @@ def _play(stage: Stage, prepared: Prepared, draft: Path) -> list[Round]:
             stage.round(scene) as show_moment,
             interrupts_cancel(),
         ):
-            played = play_round(scenario, link, algorithm, Path(folder), show_moment)
+            played = play_round(scenario, link, algorithm, Path(folder), show_moment, door)
             rounds.append(uvloop.run(played))
     return rounds
 
 
-def _play_fault(stage: Stage, plan: FaultPlan, draft: Path) -> FaultOutcome:
+def _play_fault(
+    stage: Stage, plan: FaultPlan, draft: Path, door: socket.socket | None
+) -> FaultOutcome:
     scene = FaultScene(cast_of(plan.topology), plan.per_s, number=len(ROUNDS) + 1)
     with (
         TemporaryDirectory(dir=draft) as folder,
         stage.fault(scene) as show_moment,
         interrupts_cancel(),
     ):
-        return uvloop.run(play_fault(plan, Path(folder), show_moment))
+        return uvloop.run(play_fault(plan, Path(folder), show_moment, door))
 
 
 def _leave(draft: Path, prepared: Prepared, shown: Demonstrated, rounds: list[Round]) -> None:

@@ -37,11 +37,31 @@ class GatewayOrder(msgspec.Struct, frozen=True):
     """The descriptor of the socket at which it listens."""
 
 
-class GatewayProcess:
-    """The gateway of one overlay. `open` it, `start` it, then `end` it whatever happens."""
+def gateway_socket(port: int) -> socket.socket:
+    """Return a socket at which a gateway can listen, or raise OperationFailed."""
+    try:
+        return socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
+    except OSError as failure:
+        raise OperationFailed(
+            f"the gateway cannot listen at 127.0.0.1:{port}: {failure.strerror}; nothing "
+            "was started. Choose another port with --gateway-port"
+        ) from failure
 
-    def __init__(self, port: int) -> None:
-        self._port = port
+
+def gateway_url(listener: socket.socket) -> str:
+    """Return where people find a gateway that listens there."""
+    return f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+class GatewayProcess:
+    """The gateway of one overlay. `open` it, `start` it, then `end` it whatever happens.
+
+    It listens at a port, or at a socket that its owner keeps for the gateways of several overlays,
+    one after the other.
+    """
+
+    def __init__(self, place: int | socket.socket) -> None:
+        self._place = place
         self._listener: socket.socket | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._keeper: asyncio.Task[None] | None = None
@@ -51,17 +71,14 @@ class GatewayProcess:
     def url(self) -> str:
         """Where people find it."""
         assert self._listener is not None, "it is opened first"
-        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        return gateway_url(self._listener)
 
     def open(self) -> None:
         """Take the port, or raise OperationFailed."""
-        try:
-            self._listener = socket.create_server(("127.0.0.1", self._port), backlog=_BACKLOG)
-        except OSError as failure:
-            raise OperationFailed(
-                f"the gateway cannot listen at 127.0.0.1:{self._port}: {failure.strerror}; nothing "
-                "was started. Choose another port with --gateway-port"
-            ) from failure
+        if isinstance(self._place, int):
+            self._listener = gateway_socket(self._place)
+        else:  # ours to close, and the owner's stays open
+            self._listener = self._place.dup()
 
     async def start(self, name: str, document: Path) -> None:
         """Start it, and return when it serves. Raises OperationFailed where it does not."""

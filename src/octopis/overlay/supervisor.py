@@ -15,6 +15,7 @@ import logging
 import os
 import resource
 import signal
+import socket
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
@@ -114,9 +115,12 @@ class OverlayOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Supervisor:
-    """Runs one overlay until it is told to stop; told twice, it stops at once."""
+    """Runs one overlay until it is told to stop; told twice, it stops at once.
 
-    def __init__(self, order: OverlayOrder) -> None:
+    A gateway listens at `door`, if that is given, in place of a port: it stays the caller's.
+    """
+
+    def __init__(self, order: OverlayOrder, door: socket.socket | None = None) -> None:
         self.undrained = 0
         """How many messages were still queued when draining took too long."""
 
@@ -124,8 +128,8 @@ class Supervisor:
         self._stop = asyncio.Event()
         self._at_once = asyncio.Event()
         self._children: list[Child] = []
-        port = order.gateway_port
-        self._gateway = None if port is None else GatewayProcess(port)
+        place = order.gateway_port if door is None else door
+        self._gateway = None if place is None else GatewayProcess(place)
         self._metrics: list[Address] = []
 
     def stop(self) -> None:

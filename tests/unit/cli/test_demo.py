@@ -1,4 +1,5 @@
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,14 +58,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     """
     calls: list[tuple[object, ...]] = []
 
-    def run_demo(
+    def run_demo(  # noqa: PLR0917 - as the real one
         plan: ScenarioPlan,
         fault_plan: FaultPlan,
         out: Path,
         stage: PlainStage,
         settings: dict[str, str],
+        gateway_port: int | None,
     ) -> Demonstrated:
-        calls.append((plan, fault_plan, out, *([settings] if settings else [])))
+        port = [] if gateway_port == 0 else [gateway_port]
+        calls.append((plan, fault_plan, out, *([settings] if settings else []), *port))
         stage.say("on with it")
         lost = plan.seed if plan.seed != 99 else 0
         rows = [compared(each, lost if each is Algorithm.SNR else 0) for each in ROUNDS]
@@ -146,3 +149,22 @@ def test_settings_of_spark_are_passed_on(octopis, asked):
     assert asked == [
         (replace(FULL, seed=0), cast.FULL, Path("out/demo"), {"spark.driver.memory": "2g"})
     ]
+
+
+def test_dashboard_has_the_port_that_is_asked_for_or_is_not_there(octopis, asked):
+    assert octopis("demo", "--seed", "0", "--gateway-port", "7490")[0] == 0
+    assert octopis("demo", "--seed", "0", "--no-gateway")[0] == 0
+    assert [each[3:] for each in asked] == [(7490,), (None,)]
+
+
+def test_without_the_extra_of_the_gateway_one_line_says_so_and_all_else_goes_on(
+    octopis, asked, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    status, printed, error = octopis("demo", "--seed", "0")
+    assert (status, error) == (0, "")
+    assert printed.splitlines()[:2] == [
+        "No dashboard: uvicorn is missing; pip install 'octopis[gateway]'",
+        "on with it",
+    ]
+    assert asked[0][3:] == (None,)

@@ -6,6 +6,7 @@ when what came.
 """
 
 import asyncio
+import socket
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
@@ -60,13 +61,17 @@ def fault_order(plan: FaultPlan, folder: Path) -> OverlayOrder:
 
 
 async def play_fault(
-    plan: FaultPlan, folder: Path, on_moment: Callable[[FaultMoment], None] = lambda _: None
+    plan: FaultPlan,
+    folder: Path,
+    on_moment: Callable[[FaultMoment], None] = lambda _: None,
+    door: socket.socket | None = None,
 ) -> FaultOutcome:
     """Start an overlay, kill a broker of it under load, stop it, and return what came of it.
 
-    Raises OperationFailed where the broker does not come back.
+    Where there is a `door`, a gateway listens there meanwhile. Raises OperationFailed where the
+    broker does not come back.
     """
-    supervisor = Supervisor(fault_order(plan, folder))
+    supervisor = Supervisor(fault_order(plan, folder), door)
     # Its death is part of the play.
     with without_warnings(Supervisor.__module__):
         async with overlay_up(supervisor) as state:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from octopis.gateway.live.asking import Watched
+from octopis.gateway.live.overloads import Overloads
 from octopis.gateway.live.pulse import EventKind, LiveEvent, is_slow
 
 EVENTS_KEPT = 100
@@ -35,16 +36,18 @@ class Changes:
     def __init__(self, events: Events) -> None:
         self._events = events
         self._last: dict[str, dict[str, Any] | None] = {}
+        self._overloads = Overloads()
 
     def look(self, each: Watched, at_ms: int) -> None:
         """Note what has happened at a broker that was just asked."""
-        now = each.status
+        before, now = self._last.get(each.name), each.status
         if each.name in self._last:
-            before = self._last[each.name]
             for kind, text in _happened(each.name, before, now):
                 self._events.add(at_ms, kind, text)
         elif now is None:
             self._events.add(at_ms, "broker_down", f"{each.name} does not answer")
+        for kind, text in self._overloads.look(each.name, before, now, at_ms):
+            self._events.add(at_ms, kind, text)
         self._last[each.name] = now
 
 
@@ -79,8 +82,3 @@ def _on_link(
     if now["up"] is not before["up"]:
         kind: EventKind = "link_up" if now["up"] else "link_down"
         yield kind, f"the link from {name} to {other} is {'up' if now['up'] else 'down'}"
-    if now["overloaded"] is not before["overloaded"]:
-        if now["overloaded"]:
-            yield "overload", f"the link from {name} to {other} is overloaded"
-        else:
-            yield "relief", f"the link from {name} to {other} is no longer overloaded"
