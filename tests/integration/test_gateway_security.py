@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -304,6 +305,25 @@ def test_streams_end_with_their_token_and_say_so(secured: Secured):
     assert (found.status, "expired" in found.json["detail"]) == (401, True)
 
 
+def test_stream_of_lines_ends_with_its_token_and_says_what_was_accepted(secured: Secured):
+    connection = secured.gateway.connection()
+    connection.putrequest("POST", "/notifications")
+    connection.putheader("content-type", "application/x-ndjson")
+    connection.putheader("authorization", f"Bearer {secured.token('pat', 2.0)}")
+    connection.putheader("transfer-encoding", "chunked")
+    connection.endheaders()
+    line = b'{"price": 1}\n'
+    chunk = b"%x\r\n%b\r\n" % (len(line), line)
+    connection.send(chunk)
+    time.sleep(3.2)
+    connection.send(chunk + b"0\r\n\r\n")
+    with closing(connection), connection.getresponse() as answer:
+        assert answer.status == 401
+        found = json.loads(answer.read())
+    assert found["accepted"] == 1
+    assert "expired" in found["detail"]
+
+
 def test_streams_end_when_the_user_is_revoked_and_others_go_on(secured: Secured):
     before = secured.folder.files.access.read_text()
     kim, rita = bearer(secured.token("kim")), bearer(secured.token("rita"))
@@ -365,7 +385,9 @@ def test_gateway_beyond_the_loopback_needs_tls_and_security_or_says_that_it_does
     refused = shell.run("gateway", "run", "--port", "0", *broker, str(tmp_path / "none"))
     assert refused.returncode == 2
     tls = (*broker, str(files.key(HERE)))
-    with gateway_run(shell, secured.gateway.up, "--host", ANYWHERE, *tls) as gateway:
+    with gateway_run(
+        shell, secured.gateway.up, "--host", ANYWHERE, *tls, "--limit", "members=1"
+    ) as gateway:
         url = f"https://localhost:{gateway.url.rpartition(':')[2]}"
         trust = ("--cacert", str(files.ca))
         assert curl(f"{url}/overlay", *trust).status == 401
@@ -373,4 +395,8 @@ def test_gateway_beyond_the_loopback_needs_tls_and_security_or_says_that_it_does
         token = bearer(secured.token("operator"))
         assert curl(f"{url}/overlay", *trust, *token).json["security"] is True
         assert curl(f"{url}/metrics", *trust, *token).status == 200
+        other = bearer(secured.token("kim"))  # the first one makes room, unless it is in use
+        with events(f"{url}/notifications", *trust, *other, filter="price > 3"):
+            refused_now = curl(f"{url}/overlay", *trust, *token)
+            assert (refused_now.status, "in use" in refused_now.json["detail"]) == (503, True)
         assert post(f"{url}/notifications", {"price": 1}, *trust, *token).status == 202

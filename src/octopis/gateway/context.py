@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 from octopis.gateway.counts import Counts
 from octopis.gateway.doors.bodies import Scope
@@ -13,7 +14,7 @@ from octopis.gateway.membership import Members
 from octopis.gateway.overlay_view import OverlayView
 from octopis.gateway.problems import Problem
 from octopis.gateway.readers import Reader
-from octopis.gateway.security import token_of
+from octopis.gateway.security import EXPIRED, token_of
 from octopis.gateway.settings import GatewayLimits, GatewayOptions
 
 _ADDRESSES_MAX = 10_000
@@ -56,7 +57,13 @@ class Context:
         said = token or token_of(scope)
         member = await self.members.of(said, client[0] if client else "")
         with member.used(reader):
-            yield member
+            try:
+                yield member
+            except Problem as problem:
+                if not (member.is_expired and problem.status == HTTPStatus.SERVICE_UNAVAILABLE):
+                    raise
+                done = problem.document.accepted
+                raise Problem(401, EXPIRED, accepted=done, closes=problem.closes) from None
 
     @asynccontextmanager
     async def onlooker(self, scope: Scope, reader: Reader | None = None) -> AsyncIterator[Member]:

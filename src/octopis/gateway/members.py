@@ -56,7 +56,7 @@ class Member:
         self.users = 0
         """How many requests and streams go on."""
 
-        self.is_over = False
+        self.is_over = self.is_expired = False
         self.ends: asyncio.TimerHandle | None = None
         """Ends it when its token does."""
 
@@ -93,9 +93,9 @@ class Member:
         async with asyncio.timeout(self._limits.answer_s):
             await asyncio.shield(self._opening)
 
-    def end(self, reason: str) -> None:
-        """End all its readers; `close` it then."""
-        self.is_over = True
+    def expire(self, reason: str) -> None:
+        """End all its readers, as its token has ended; `close` it then."""
+        self.is_over = self.is_expired = True
         for reader in list(self._readers):
             reader.end(reason)
 

@@ -92,7 +92,7 @@ class Members:
 
     def _expire(self, key: bytes, member: Member) -> None:
         if self._members.get(key) is member:
-            member.end(EXPIRED)
+            member.expire(EXPIRED)
             self._let_go(key)
 
     def _make_room(self) -> None:
