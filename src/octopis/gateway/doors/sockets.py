@@ -20,6 +20,7 @@ from octopis.core.model import Notification
 from octopis.errors import OctopisError
 from octopis.gateway.context import Context
 from octopis.gateway.doors.events import durable_stream
+from octopis.gateway.doors.introduction import said_token
 from octopis.gateway.doors.notations import checked
 from octopis.gateway.doors.publish import accepted
 from octopis.gateway.feeds import out
@@ -36,7 +37,6 @@ _ANSWERS_MAX = 1_000
 _MESSAGES_MAX = 10_000
 _CLOSED_BY_US = 1001
 _REFUSED = 1008
-_FIRST = 'this overlay has security: the first message is {"token": "..."}'
 _encode = msgspec.json.Encoder().encode
 
 
@@ -78,15 +78,6 @@ class Credit(Struct, tag_field="type", tag="credit", forbid_unknown_fields=True)
 
 
 Said = Subscribe | Unsubscribe | Publish | Ack | Credit
-
-
-class Introduction(Struct, forbid_unknown_fields=True):
-    """The first message under security, of who has not said in the head who it is."""
-
-    token: str
-
-
-_decode_token = msgspec.json.Decoder(Introduction).decode
 _decode_one = msgspec.json.Decoder(Said).decode
 _decode_many = msgspec.json.Decoder(list[Said]).decode
 _decode_raws = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -100,7 +91,7 @@ async def serve(context: Context, websocket: WebSocket) -> None:
         if context.is_secure and not token_of(websocket.scope):
             await websocket.accept()
             is_accepted = True
-            token = await _said_token(context, websocket)
+            token = await said_token(context, websocket)
         with context.reader(DOOR) as reader:
             async with context.member(websocket.scope, reader, token) as member:
                 await member.connected()
@@ -118,23 +109,6 @@ async def serve(context: Context, websocket: WebSocket) -> None:
             about = {**msgspec.to_builtins(problem.document), "type": "error"}
             await websocket.send_text(_encode([about]).decode())
             await websocket.close(_REFUSED, problem.document.detail[:100])
-
-
-async def _said_token(context: Context, websocket: WebSocket) -> str:
-    """Return the token in the first message of who has none in the head, or raise Problem."""
-    limit_s = context.limits.head_s
-    try:
-        async with asyncio.timeout(limit_s):
-            message = await websocket.receive()
-    except TimeoutError:
-        context.counts.ended["head_s"] += 1
-        raise Problem(401, f"nobody has said who this is within {limit_s:g} s") from None
-    if message["type"] == "websocket.disconnect":
-        raise WebSocketDisconnect
-    try:
-        return _decode_token(message.get("text") or message.get("bytes") or b"").token
-    except NOT_JSON:  # what is wrong with it may quote a secret
-        raise Problem(401, _FIRST) from None
 
 
 class Socket:
