@@ -154,7 +154,7 @@ def gateway_run(shell: Shell, up: Up, *words: str) -> Iterator[Gateway]:
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        assert " is at http://" in line, process.communicate()[1]
+        assert " is at http" in line, process.communicate()[1]
         url = line.partition(" is at ")[2].partition(",")[0]
         yield Gateway(url, up)
     finally:

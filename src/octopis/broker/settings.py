@@ -262,9 +262,10 @@ class OverlayConfiguration(Struct, frozen=True, kw_only=True):
                 "may listen anywhere; remove the one that is not meant"
             )
         if self.metrics.is_on and not (self.insecure or self.metrics.address.is_loopback):
+            way_out = "" if self.is_secure else ", or say insecure = true"
             raise InvalidConfiguration(
                 f"metrics would be shown at {self.metrics.address}, where other machines can read "
-                "them: use metrics.host 127.0.0.1, or say insecure = true"
+                f"them: use metrics.host 127.0.0.1{way_out}"
             )
         if self.durability.folder and not self.has_channels:
             raise InvalidConfiguration(

@@ -7,7 +7,7 @@ from typing import Any
 from octopis.client.connection import ClientConnection
 from octopis.core.wire.client import SETTLED_MS_MAX, SettledRequest, encode_request
 from octopis.core.wire.control import StatusRequest, encode_control
-from octopis.errors import InvalidConfiguration, NotSettled
+from octopis.errors import InvalidConfiguration, NotSettled, OctopisError
 
 SETTLED_S = 10.0
 """How long `settled` waits, unless told otherwise."""
@@ -25,6 +25,13 @@ class AskingClient(ABC):
     @abstractmethod
     def _open_now(self) -> ClientConnection | None:
         """Return the connection, if there is one."""
+
+    _failure: OctopisError | None
+
+    @property
+    def failure(self) -> OctopisError | None:
+        """Why it has given up, or was closed; None as long as it stays connected, or tries to."""
+        return self._failure
 
     @property
     def is_connected(self) -> bool:

@@ -79,7 +79,7 @@ class Client(StagingClient):
         self._connection: ClientConnection | None = None
         self._connected = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
-        self._failure: OctopisError | None = None
+        self._failure = None
         self._numbers = count(1)
         self._subscribing = Subscribing()
         self._streams = Streams(self._window)

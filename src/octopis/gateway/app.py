@@ -15,7 +15,7 @@ from octopis.gateway.doors.bodies import Gone, Message, Receive, Scope, Send
 from octopis.gateway.doors.events import subscribe
 from octopis.gateway.doors.publish import publish
 from octopis.gateway.live.poller import Poller
-from octopis.gateway.members import Members
+from octopis.gateway.membership import Members
 from octopis.gateway.overlay_view import OverlayView
 from octopis.gateway.problems import Problem, problem_of
 from octopis.gateway.routes import HANDLERS, routes_of
@@ -55,7 +55,8 @@ class Gateway:
     def start(self) -> None:
         """Dial the overlay, and look how it is."""
         self.poller.start()
-        self.context.members.of()
+        if not self.context.is_secure:
+            self.context.members.anybody()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request or a WebSocket."""

@@ -2,16 +2,19 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 from octopis.gateway.counts import Counts
-from octopis.gateway.doors.bodies import Scope, header
-from octopis.gateway.members import Member, Members
+from octopis.gateway.doors.bodies import Scope
+from octopis.gateway.members import Member
+from octopis.gateway.membership import Members
 from octopis.gateway.overlay_view import OverlayView
 from octopis.gateway.problems import Problem
 from octopis.gateway.readers import Reader
+from octopis.gateway.security import EXPIRED, token_of
 from octopis.gateway.settings import GatewayLimits, GatewayOptions
 
 _ADDRESSES_MAX = 10_000
@@ -36,12 +39,38 @@ class Context:
         """The limits."""
         return self.options.limits
 
-    def member(self, scope: Scope) -> Member:
-        """Return who makes a request, or raise Problem where that is not said as it must be."""
-        text = header(scope, b"authorization")
-        if text and not text.lower().startswith("bearer "):
-            raise Problem(401, "say who you are as Authorization: Bearer TOKEN")
-        return self.members.of()
+    @property
+    def is_secure(self) -> bool:
+        """Whether the overlay has security: then everybody says who it is."""
+        return self.view.security is not None
+
+    @asynccontextmanager
+    async def member(
+        self, scope: Scope, reader: Reader | None = None, token: str = ""
+    ) -> AsyncIterator[Member]:
+        """Use the member of who makes a request, whose reader ends with the member.
+
+        The token is that of the head, unless it was said otherwise. Raises Problem where it is not
+        right.
+        """
+        client = scope.get("client")
+        said = token or token_of(scope)
+        member = await self.members.of(said, client[0] if client else "")
+        with member.used(reader):
+            try:
+                yield member
+            except Problem as problem:
+                if not (member.is_expired and problem.status == HTTPStatus.SERVICE_UNAVAILABLE):
+                    raise
+                done = problem.document.accepted
+                raise Problem(401, EXPIRED, accepted=done, closes=problem.closes) from None
+
+    @asynccontextmanager
+    async def onlooker(self, scope: Scope, reader: Reader | None = None) -> AsyncIterator[Member]:
+        """Use the member of who makes a request about how the overlay is, if its role may."""
+        async with self.member(scope, reader) as member:
+            await member.check_status()
+            yield member
 
     @contextmanager
     def reader(self, door: str) -> Iterator[Reader]:

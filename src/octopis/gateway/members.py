@@ -1,42 +1,109 @@
-"""Who uses the gateway: one client of the overlay for each identity.
+"""Who uses the gateway: one client of the overlay for each of them.
 
-Without security there is one identity, nobody's. A member's client dials again for ever; while it
-has no connection, requests wait a little and are then told that the overlay is away.
+Without security that is one for everybody. Its client dials again for ever; while it has no
+connection, requests wait a little and are then told that the overlay is away.
 """
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
 from octopis.client.client import Client
+from octopis.client.credentials import Credentials
 from octopis.core.filters import Filter
-from octopis.errors import ConnectionFailed, InvalidConfiguration, InvalidSubscription
+from octopis.errors import (
+    ConnectionFailed,
+    ConnectionLost,
+    InvalidConfiguration,
+    InvalidSubscription,
+    LoginFailed,
+    NotPermitted,
+    OctopisError,
+)
 from octopis.gateway.feeds import Feeds
 from octopis.gateway.overlay_view import OverlayView
-from octopis.gateway.problems import Problem, away
+from octopis.gateway.problems import Problem, away, problem_of
+from octopis.gateway.readers import Reader
 from octopis.gateway.settings import GatewayLimits
 from octopis.overlay.durables import ask_durables
 
 FOR_EVER_S = 10.0 * 365 * 86_400
+STATUS_S = 2.0
+"""So long it counts that a role may see how brokers are; then it is asked for again."""
+
 _HOMES_KEPT = 8
-_log = logging.getLogger(__name__)
 
 
 class Member:
     """One identity's client, and what it reads."""
 
-    def __init__(self, view: OverlayView, limits: GatewayLimits) -> None:
+    def __init__(
+        self, view: OverlayView, limits: GatewayLimits, credentials: Credentials | None = None
+    ) -> None:
         self._view, self._limits = view, limits
-        self.client = Client(view.url, retry_s=FOR_EVER_S, reconnect_s=FOR_EVER_S, window=50_000)
+        self.credentials = credentials
+        # A login that may be wrong is not tried for ever.
+        retry_s = FOR_EVER_S if credentials is None else limits.patience_s
+        self.client = Client(
+            view.url,
+            retry_s=retry_s,
+            reconnect_s=FOR_EVER_S,
+            window=50_000,
+            credentials=credentials,
+        )
         self.feeds = Feeds(self.client)
+        self.users = 0
+        """How many requests and streams go on."""
+
+        self.is_over = self.is_expired = False
+        self.ends: asyncio.TimerHandle | None = None
+        """Ends it when its token does."""
+
+        self._readers: set[Reader] = set()
+        self._sees_status_until = 0.0
         self._opening = asyncio.create_task(self.client.open())
+        self._opening.add_done_callback(_heard)
         self._homes: dict[str, tuple[Client, int]] = {}
         self._known: dict[str, str] = {}
         """At which broker durable subscriptions were last seen, by name."""
 
+    @property
+    def failure(self) -> BaseException | None:
+        """Why there is no connection, and will be none; None as long as there may be one."""
+        if self._opening.done() and not self._opening.cancelled() and self._opening.exception():
+            return self._opening.exception()
+        return self.client.failure
+
+    @contextmanager
+    def used(self, reader: Reader | None = None) -> Iterator[None]:
+        """Be in use meanwhile; a reader ends when the member does."""
+        self.users += 1
+        if reader is not None:
+            self._readers.add(reader)
+        try:
+            yield
+        finally:
+            self.users -= 1
+            if reader is not None:
+                self._readers.discard(reader)
+
+    async def opened(self) -> None:
+        """Return when it has logged in, or raise why it has not."""
+        async with asyncio.timeout(self._limits.answer_s):
+            await asyncio.shield(self._opening)
+
+    def expire(self, reason: str) -> None:
+        """End all its readers, as its token has ended; `close` it then."""
+        self.is_over = self.is_expired = True
+        for reader in list(self._readers):
+            reader.end(reason)
+
     async def close(self) -> None:
         """End all of it."""
+        self.is_over = True
+        if self.ends is not None:
+            self.ends.cancel()
         self._opening.cancel()
         await asyncio.gather(self._opening, return_exceptions=True)
         for client in (self.client, *(each for each, _ in self._homes.values())):
@@ -49,10 +116,27 @@ class Member:
             loop = asyncio.get_running_loop()
             deadline = loop.time() + self._limits.patience_s
             while not client.is_connected:
+                if isinstance(failure := self.failure, LoginFailed):
+                    raise Problem(401, str(failure.__cause__ or failure))
                 if loop.time() > deadline:
                     raise away("no broker can be reached; try again soon")
                 await asyncio.sleep(0.02)
         return client
+
+    async def check_status(self) -> None:
+        """Raise Problem unless its role may see how brokers are. Without security, all may."""
+        loop = asyncio.get_running_loop()
+        if self.credentials is None or loop.time() < self._sees_status_until:
+            return
+        client = await self.connected()
+        try:
+            async with asyncio.timeout(self._limits.answer_s):
+                await client.status()
+        except (ConnectionLost, TimeoutError) as failure:
+            raise away(str(failure) or "no broker answers") from failure
+        except OctopisError as failure:
+            raise problem_of(failure) from failure
+        self._sees_status_until = loop.time() + STATUS_S
 
     # Durable subscriptions live at one broker each
 
@@ -64,7 +148,11 @@ class Member:
         if name in self._known:
             return self._known[name]
         try:
-            found = await ask_durables(self._view.addresses, self._limits.patience_s)
+            found = await ask_durables(
+                self._view.addresses, self._limits.patience_s, self.credentials
+            )
+        except NotPermitted as failure:
+            raise problem_of(failure) from failure
         except InvalidConfiguration as failure:
             raise Problem(409, f"this overlay keeps nothing on disk: {failure}") from failure
         hosted = found.get(name)
@@ -109,9 +197,12 @@ class Member:
     @asynccontextmanager
     async def _at(self, address: str) -> AsyncIterator[Client]:
         if address not in self._homes:
-            client = Client(f"octopis://{address}", connect_s=2.0, reconnect_s=FOR_EVER_S)
+            options: dict[str, Any] = {"connect_s": 2.0, "reconnect_s": FOR_EVER_S}
+            client = Client(f"octopis://{address}", **options, credentials=self.credentials)
             try:
                 await client.open()
+            except LoginFailed as failure:
+                raise problem_of(failure) from failure
             except ConnectionFailed as failure:
                 raise away(str(failure)) from failure
             if address in self._homes:  # another was quicker
@@ -135,24 +226,7 @@ class Member:
             await client.close()
 
 
-class Members:
-    """All members, by their tokens."""
-
-    def __init__(self, view: OverlayView, limits: GatewayLimits) -> None:
-        self._view, self._limits = view, limits
-        self._members: dict[str, Member] = {}
-
-    def of(self, token: str = "") -> Member:
-        """Return who has this token; nobody's is "", which is everybody without security."""
-        member = self._members.get(token)
-        if member is None:
-            member = self._members[token] = Member(self._view, self._limits)
-        return member
-
-    def __len__(self) -> int:
-        return len(self._members)
-
-    async def close(self) -> None:
-        """End all."""
-        for member in self._members.values():
-            await member.close()
+def _heard(task: "asyncio.Task[None]") -> None:
+    """Let nobody complain that a failure was not heard of: `failure` has it."""
+    if not task.cancelled():
+        task.exception()

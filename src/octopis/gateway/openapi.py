@@ -186,7 +186,12 @@ def document() -> dict[str, Any]:
             "description": "Publish and subscribe by content, over HTTP and WebSocket.",
         },
         "paths": paths,
-        "components": {"schemas": components},
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        # At an overlay with security; without it, nobody asks for a token.
+        "security": [{"token": []}, {}],
     }
 
 

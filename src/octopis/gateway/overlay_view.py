@@ -8,6 +8,7 @@ from octopis.client.address import parse_addresses
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.explain.layout import column_order
 from octopis.gateway.documents import BrokerPlace, LinkPlace, OverlayPlan
+from octopis.gateway.security import Security
 from octopis.overlay.settings import NamedOverlay, parse_overlay
 
 
@@ -19,6 +20,8 @@ class OverlayView(Struct, frozen=True):
     """By broker."""
 
     overlay: NamedOverlay | None = None
+    security: Security | None = None
+    """How to reach it, if it has security."""
 
     @property
     def url(self) -> str:
@@ -65,7 +68,7 @@ def plan_of(view: OverlayView) -> OverlayPlan | None:
         window_ms=routing.window_ms,
         level=configuration.level,
         durable=configuration.is_durable,
-        security=False,
+        security=view.security is not None,
         regions=list(column_order(scot.acyclic)),
         clusters=list(scot.clusters),
         tree=list(scot.acyclic.edges),

@@ -15,10 +15,12 @@ from pathlib import Path
 
 import msgspec
 import uvloop
+from msgspec import structs
 
 from octopis.core.filters import parse_filter
 from octopis.errors import OctopisError
 from octopis.gateway.overlay_view import view_of_document
+from octopis.gateway.security import security_of
 from octopis.gateway.server import quiet_uvicorn, serve
 from octopis.gateway.settings import GatewayOptions
 from octopis.overlay.deployment import raise_file_limit, spare_the_collector
@@ -47,6 +49,9 @@ async def _serve(order: GatewayOrder) -> None:
     view = view_of_document(order.name, Path(order.configuration))
     assert view.overlay is not None
     slow = view.overlay.configuration.client_queues.policy.value
+    view = structs.replace(
+        view, security=security_of(view.overlay, order.credentials or None, None)
+    )
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     threading.Thread(target=_hear_the_end, args=(loop, stop), daemon=True).start()

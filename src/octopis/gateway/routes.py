@@ -14,6 +14,7 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from octopis.client.address import Address
 from octopis.errors import OctopisError
 from octopis.gateway.context import Context
 from octopis.gateway.docs_page import docs_page
@@ -28,6 +29,7 @@ from octopis.gateway.doors import asking, durable, sockets
 from octopis.gateway.doors.bodies import query_of, read_body
 from octopis.gateway.live.poller import Poller
 from octopis.gateway.live.stream import pulses
+from octopis.gateway.members import Member
 from octopis.gateway.openapi import document
 from octopis.gateway.overlay_view import plan_of
 from octopis.gateway.page_files import HEADERS, PageFiles
@@ -93,14 +95,19 @@ class Questions:
         return Response(docs_page(), media_type="text/html; charset=utf-8")
 
     async def metrics(self, request: Request) -> Response:
-        """What Prometheus asks for."""
+        """What Prometheus asks for: on this machine anybody's, elsewhere a role's with status."""
+        if not Address(self._context.options.host, 0).is_loopback:
+            async with self._context.onlooker(request.scope):
+                pass
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(self._registry), headers={"content-type": content_type})
 
     # The overlay
 
-    async def overlay(self, _: Request) -> Response:
+    async def overlay(self, request: Request) -> Response:
         """Its plan."""
+        async with self._context.onlooker(request.scope):
+            pass
         if self._plan is None:
             raise Problem(
                 404,
@@ -109,28 +116,34 @@ class Questions:
             )
         return as_json(self._plan)
 
-    async def status(self, _: Request) -> Response:
+    async def status(self, request: Request) -> Response:
         """How all brokers are now."""
         view = self._context.view
-        found = await ask_all(view.addresses)
+        async with self._context.onlooker(request.scope) as member:
+            found = await ask_all(view.addresses, credentials=member.credentials)
         return as_json(OverlayStatus(view.name, totals(found), found))
 
-    async def live(self, _: Request) -> Response:
+    async def live(self, request: Request) -> Response:
         """How it is, twice a second."""
+        async with self._context.onlooker(request.scope):
+            self._poller.check()
         return StreamingResponse(
-            pulses(self._context, self._poller),
+            pulses(self._context, self._poller, request.scope),
             media_type="text/event-stream",
             headers={"cache-control": "no-store"},
         )
 
     async def broker(self, request: Request) -> Response:
         """How one broker is."""
-        name = request.path_params["name"]
+        async with self._context.onlooker(request.scope) as member:
+            return await self._broker(request.path_params["name"], member)
+
+    async def _broker(self, name: str, member: Member) -> Response:
         address = self._context.view.addresses.get(name)
         if address is None:
             known = ", ".join(list(self._context.view.addresses)[:20])
             raise Problem(404, f"there is no broker {name!r}; there are {known}")
-        found = (await ask_all({name: address}))[name]
+        found = (await ask_all({name: address}, credentials=member.credentials))[name]
         if "error" in found:
             raise Problem(503, str(found["error"]))
         return as_json(found)
@@ -139,14 +152,18 @@ class Questions:
 
     async def check_filter(self, request: Request) -> Response:
         """What a filter comes to."""
+        await self._known(request)
         return as_json(asking.check_filter(await self._read(request, FilterQuestion)))
 
     async def explain_filter(self, request: Request) -> Response:
         """Why it matches or not."""
+        await self._known(request)
         return as_json(asking.explain_filter(await self._read(request, ExplainQuestion)))
 
     async def explain_ways(self, request: Request) -> Response:
-        """Where a notification goes."""
+        """Where a notification goes: it tells of the overlay's plan."""
+        async with self._context.onlooker(request.scope):
+            pass
         question = await self._read(request, RouteQuestion)
         return as_json(asking.explain_ways(self._context.view, question))
 
@@ -160,6 +177,7 @@ class Questions:
 
     async def acknowledge(self, request: Request) -> Response:
         """It is done with."""
+        await self._known(request)
         asked = await self._read(request, Acknowledgement)
         name = request.path_params["name"]
         return as_json(await durable.acknowledge(self._context, request.scope, name, asked))
@@ -167,6 +185,11 @@ class Questions:
     async def websocket(self, websocket: WebSocket) -> None:
         """A socket."""
         await sockets.serve(self._context, websocket)
+
+    async def _known(self, request: Request) -> None:
+        """Raise Problem unless whoever asks has said well who it is."""
+        async with self._context.member(request.scope):
+            pass
 
     async def _read(self, request: Request, kind: type[Any]) -> Any:
         query_of(request.scope)  # it must be readable, though nothing is asked for in it

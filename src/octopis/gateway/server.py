@@ -5,11 +5,13 @@ import contextlib
 import logging
 import signal
 import socket
+import ssl
 from collections.abc import Callable, Iterator
 
 from uvicorn import Config, Server
 
-from octopis.errors import OperationFailed
+from octopis.client.address import Address
+from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.gateway.app import Gateway
 from octopis.gateway.overlay_view import OverlayView
 from octopis.gateway.protocol import LimitedProtocol, sweep_for_ever
@@ -40,10 +42,47 @@ def listen(host: str, port: int) -> socket.socket:
         ) from failure
 
 
-def url_of(listener: socket.socket) -> str:
+def check_place(view: OverlayView, options: GatewayOptions) -> None:
+    """Raise InvalidConfiguration where a gateway would let in, or let listen, whoever likes."""
+    if Address(options.host, options.port).is_loopback or options.insecure:
+        return
+    if view.security is not None and options.certificate:
+        return
+    raise InvalidConfiguration(
+        f"the gateway would listen at {options.host}, where other machines can reach it: give it "
+        "TLS (--certificate and --key) and an overlay with security, or say --insecure, and "
+        "anybody may read and use it; 127.0.0.1 is for this machine alone"
+    )
+
+
+def tls_of(options: GatewayOptions) -> ssl.SSLContext | None:
+    """Return how it speaks TLS, 1.2 or newer; None: not at all. Raises InvalidConfiguration."""
+    if bool(options.certificate) != bool(options.key):
+        raise InvalidConfiguration("--certificate and --key belong together: give both")
+    if not options.certificate:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+
+    def no_password() -> str:
+        raise InvalidConfiguration(f"{options.key} is locked by a password")
+
+    try:
+        context.load_cert_chain(options.certificate, options.key, no_password)
+    except OSError as failure:
+        raise InvalidConfiguration(
+            f"no certificate in {options.certificate} with the key {options.key}: "
+            f"{failure.strerror or failure}"
+        ) from failure
+    return context
+
+
+def url_of(listener: socket.socket, options: GatewayOptions) -> str:
     """Return where people find a gateway that listens there."""
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "https" if options.certificate else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 async def serve(
@@ -75,6 +114,8 @@ async def serve(
         timeout_graceful_shutdown=_STOP_S,
         backlog=_BACKLOG,
     )
+    config.load()
+    config.ssl = tls_of(options)
     server = _Embedded(config)
     gateway.connections = lambda: len(server.server_state.connections)
     gateway.start()

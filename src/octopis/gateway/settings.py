@@ -36,6 +36,9 @@ class GatewayLimits(Struct, frozen=True):
         30.0
     )
     connections: Annotated[_Count, Meta(description="connections at a time")] = 4_000
+    members: Annotated[
+        _Count, Meta(description="under security, tokens whose connections to the overlay are kept")
+    ] = 500
     streams: Annotated[_Count, Meta(description="subscribers at a time: events and WebSockets")] = (
         1_000
     )
@@ -66,6 +69,13 @@ class GatewayOptions(Struct, frozen=True, kw_only=True):
 
     slow: str = "drop_oldest"
     """What becomes of a slow reader, as brokers' client_queues.policy has it."""
+
+    certificate: str = ""
+    """With which it speaks TLS; empty: it does not."""
+
+    key: str = ""
+    insecure: bool = False
+    """Whether it may listen where other machines reach it although anybody could read or use it."""
 
     limits: GatewayLimits = GatewayLimits()
 

@@ -7,7 +7,13 @@ from octopis.client.client import Client
 from octopis.client.credentials import Given
 from octopis.core.model.suggestion import did_you_mean
 from octopis.core.wire.durable import DurableInfo
-from octopis.errors import InvalidConfiguration, InvalidSubscription, OctopisError, OperationFailed
+from octopis.errors import (
+    InvalidConfiguration,
+    InvalidSubscription,
+    NotPermitted,
+    OctopisError,
+    OperationFailed,
+)
 from octopis.overlay.asking import CONNECT_S, ask_each, no_answer
 
 
@@ -48,7 +54,8 @@ async def ask_durables(
 ) -> Found:
     """Return the durable subscriptions of all brokers. Raises InvalidConfiguration without disks.
 
-    `addresses` are by broker. Brokers without an answer are named, not raised.
+    `addresses` are by broker. Brokers without an answer are named, not raised; NotPermitted is
+    raised where the role allows none.
     """
     durables: list[Hosted] = []
     silent: dict[str, str] = {}
@@ -56,7 +63,8 @@ async def ask_durables(
         addresses, Client.durables, connect_s=connect_s, credentials=credentials
     )
     for broker, answer in answers.items():
-        if isinstance(answer, InvalidConfiguration):  # none of them has a disk
+        # None of them has a disk, or all know the same roles.
+        if isinstance(answer, InvalidConfiguration | NotPermitted):
             raise answer
         if isinstance(answer, OctopisError):
             silent[broker] = str(answer)

@@ -36,6 +36,9 @@ class GatewayOrder(msgspec.Struct, frozen=True):
     listener: int
     """The descriptor of the socket at which it listens."""
 
+    credentials: str = ""
+    """Under security, the file of those with which it looks how brokers are; empty: it does not."""
+
 
 def gateway_socket(port: int) -> socket.socket:
     """Return a socket at which a gateway can listen, or raise OperationFailed."""
@@ -80,11 +83,11 @@ class GatewayProcess:
         else:  # ours to close, and the owner's stays open
             self._listener = self._place.dup()
 
-    async def start(self, name: str, document: Path) -> None:
+    async def start(self, name: str, document: Path, credentials: str) -> None:
         """Start it, and return when it serves. Raises OperationFailed where it does not."""
         assert self._listener is not None, "it is opened first"
         log = document.with_name("gateway.log")
-        order = GatewayOrder(name, str(document), self._listener.fileno())
+        order = GatewayOrder(name, str(document), self._listener.fileno(), credentials)
         try:
             async with asyncio.timeout(START_S):
                 is_ready = await self._start(order, log)

@@ -207,7 +207,7 @@ class Supervisor:
         """Start the gateway, if there is to be one, and return the state of what is ready."""
         if self._gateway is None:
             return msgspec.structs.replace(state, ready=True)
-        await self._gateway.start(state.name, document)
+        await self._gateway.start(state.name, document, self._order.credentials)
         return msgspec.structs.replace(state, ready=True, gateway=self._gateway.url)
 
     async def _end_gateway(self) -> None:

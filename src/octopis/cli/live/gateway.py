@@ -8,14 +8,24 @@ from typing import Annotated
 
 import typer
 import uvloop
+from msgspec import structs
 
 from octopis.cli import output
+from octopis.cli.live.credentials import credentials_at, credentials_of
 from octopis.cli.options import ConfigOption, OverlayOption, StateOption, base_of
-from octopis.client.address import Address
 from octopis.core.filters import parse_filter
 from octopis.errors import InvalidConfiguration
 from octopis.gateway.overlay_view import OverlayView, view_of_address, view_of_document
-from octopis.gateway.server import listen, quiet_uvicorn, serve, stop_at_signals, url_of
+from octopis.gateway.security import security_of
+from octopis.gateway.server import (
+    check_place,
+    listen,
+    quiet_uvicorn,
+    serve,
+    stop_at_signals,
+    tls_of,
+    url_of,
+)
 from octopis.gateway.settings import GatewayLimits, GatewayOptions, parse_limits
 from octopis.overlay.deployment import raise_file_limit, spare_the_collector
 from octopis.overlay.gateway import DEFAULT_PORT
@@ -62,22 +72,54 @@ def run(  # noqa: PLR0913, PLR0917 - each is an option of the command
             help=f"Change a limit: {', '.join(GatewayLimits.__struct_fields__)}; may be repeated.",
         ),
     ] = None,
+    credentials: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With which it looks how brokers are, at an overlay with security: a file of "
+            "credentials. [OCTOPIS_CREDENTIALS, or those of the overlay that runs here]",
+        ),
+    ] = None,
+    ca: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Whom brokers' certificates come from. [as the credentials say, or the overlay]",
+        ),
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Speak TLS, with this certificate.")
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The certificate's private key.")
+    ] = None,
+    insecure: Annotated[
+        bool,
+        typer.Option(
+            "--insecure", help="Let other machines in without TLS, or without anybody's token."
+        ),
+    ] = False,
     state: StateOption = None,
 ) -> None:
     """Run a gateway for an overlay, until Ctrl-C; its address is printed, and a page is there."""
     view, slow = _view(address, overlay, config, state)
-    if not Address(host, port).is_loopback:
-        raise InvalidConfiguration(
-            f"the gateway would listen at {host}, where other machines can reach it, and there is "
-            "no authentication yet: use 127.0.0.1"
-        )
+    if address is None:
+        own = credentials_of(view.addresses.values(), credentials, state)
+    else:
+        own = credentials_at(address, credentials, state)
+    view = structs.replace(view, security=security_of(view.overlay, own, ca))
     options = GatewayOptions(
         host=host,
         port=port,
         allow_origins=tuple(allow_origin or ()),
         slow=slow,
+        certificate=str(certificate or ""),
+        key=str(key or ""),
+        insecure=insecure,
         limits=parse_limits(limit or []),
     )
+    check_place(view, options)
+    tls_of(options)  # what is wrong with it is said at once
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=LOG_FORMAT)
     quiet_uvicorn()
     raise_file_limit()
@@ -88,7 +130,7 @@ def run(  # noqa: PLR0913, PLR0917 - each is an option of the command
 
 async def _serve(view: OverlayView, options: GatewayOptions) -> None:
     listener = listen(options.host, options.port)
-    url = url_of(listener)
+    url = url_of(listener, options)
 
     def ready() -> None:
         output.say(f"The gateway of {view.name} is at {url}, what it answers at {url}/docs.")

@@ -22,7 +22,7 @@ async def pull(context: Context, scope: Scope, name: str) -> Excerpt:
     most = max(1, whole_number(query, "max", 100, READ_MAX))
     wait_ms = whole_number(query, "wait_ms", 0, _WAIT_MS_MAX)
     after = whole_number(query, "after", 0, _POSITION_MAX) if one(query, "after") else None
-    async with context.member(scope).at_home(name) as client:
+    async with context.member(scope) as member, member.at_home(name) as client:
         info = await client.open_durable(name)
         begin = info.acked if after is None else after
         if begin < info.acked:
@@ -39,7 +39,7 @@ async def acknowledge(
     context: Context, scope: Scope, name: str, asked: Acknowledgement
 ) -> Acknowledged:
     """Release all of a durable subscription up to a position, for good."""
-    async with context.member(scope).at_home(name) as client:
+    async with context.member(scope) as member, member.at_home(name) as client:
         info = await client.open_durable(name)
         if asked.epoch is not None and asked.epoch != str(info.epoch):
             raise Problem(410, f"the durable subscription {name!r} was made anew since")

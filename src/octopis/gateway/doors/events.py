@@ -149,33 +149,33 @@ def _id_of(each: NotificationOut, epoch: int) -> bytes:
 async def _follow(stream: EventStream, scope: Scope, filter_: Filter) -> None:
     """Send what a filter matches from now on."""
     context, reader = stream.context, stream.reader
-    member = context.member(scope)
-    await member.connected()
-    place = (reader, "")
-    await member.feeds.join(filter_, place)
-    try:
-        await stream.begin()
-        if header(scope, b"last-event-id"):
-            note = GapNote("this stream is not durable: what came meanwhile is missing here")
-            await stream.write(event("gap", note))
-        while not reader.ending:
-            if not await reader.more(KEEP_ALIVE_S):
-                await stream.write(b": alive\n\n")
-                continue
-            parts: list[bytes] = []
-            count = 0
-            for _, item in reader.take():
-                if isinstance(item, Batch):
-                    parts.append(stream.frames(item))
-                    count += item.count
-                else:
-                    parts.append(event("gap", item))
-            if parts:
-                await stream.write(parts[0] if len(parts) == 1 else b"".join(parts))
-                context.counts.delivered[DOOR] += count
-        await stream.end(reader.ending)
-    finally:
-        member.feeds.leave(filter_, place)
+    async with context.member(scope, reader) as member:
+        await member.connected()
+        place = (reader, "")
+        await member.feeds.join(filter_, place)
+        try:
+            await stream.begin()
+            if header(scope, b"last-event-id"):
+                note = GapNote("this stream is not durable: what came meanwhile is missing here")
+                await stream.write(event("gap", note))
+            while not reader.ending:
+                if not await reader.more(KEEP_ALIVE_S):
+                    await stream.write(b": alive\n\n")
+                    continue
+                parts: list[bytes] = []
+                count = 0
+                for _, item in reader.take():
+                    if isinstance(item, Batch):
+                        parts.append(stream.frames(item))
+                        count += item.count
+                    else:
+                        parts.append(event("gap", item))
+                if parts:
+                    await stream.write(parts[0] if len(parts) == 1 else b"".join(parts))
+                    context.counts.delivered[DOOR] += count
+            await stream.end(reader.ending)
+        finally:
+            member.feeds.leave(filter_, place)
 
 
 async def _follow_durable(
@@ -191,7 +191,10 @@ async def _follow_durable(
         raise Problem(400, f"acks is auto or manual, not {acks!r}")
     last = header(scope, b"last-event-id")
     context, reader = stream.context, stream.reader
-    async with context.member(scope).at_home(name, makes=filter_) as client:
+    async with (
+        context.member(scope, reader) as member,
+        member.at_home(name, makes=filter_) as client,
+    ):
         start = await _start_of(client, name, last, one(query, "start"))
         async with durable_stream(client, name, filter_, start, reader) as durable:
             await stream.begin()

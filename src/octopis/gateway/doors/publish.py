@@ -13,7 +13,7 @@ import msgspec
 
 from octopis.client.client import Client
 from octopis.core.model import Notification
-from octopis.errors import ConnectionLost, OctopisError
+from octopis.errors import ConnectionLost, LoginFailed, OctopisError
 from octopis.gateway.context import Context
 from octopis.gateway.documents import Accepted
 from octopis.gateway.doors import cloud_events
@@ -37,11 +37,12 @@ async def publish(context: Context, scope: Scope, receive: Receive, send: Send) 
     if kind in LINES:
         await _publish_lines(context, scope, receive, send)
         return
-    body = await read_body(scope, receive, context.limits)
-    door, found = _read(scope, content, kind, body)
-    started = asyncio.get_running_loop().time()
-    client = await context.member(scope).connected()
-    await accepted(client, found, context.limits)
+    async with context.member(scope) as member:
+        body = await read_body(scope, receive, context.limits)
+        door, found = _read(scope, content, kind, body)
+        started = asyncio.get_running_loop().time()
+        client = await member.connected()
+        await accepted(client, found, context.limits)
     context.counts.publishing.add(asyncio.get_running_loop().time() - started)
     context.counts.published[door] += len(found)
     done = _ONE if len(found) == 1 else msgspec.json.encode(Accepted(len(found)))
@@ -79,6 +80,8 @@ async def accepted(client: Client, found: Sequence[Notification], limits: Gatewa
             f"it has not answered within {limits.answer_s:g} s, and what was sent may or may not "
             "have been delivered"
         ) from None
+    except LoginFailed as failure:
+        raise problem_of(failure) from failure
     except ConnectionLost as failure:
         raise away(str(failure)) from failure
     except OctopisError as failure:
@@ -87,16 +90,16 @@ async def accepted(client: Client, found: Sequence[Notification], limits: Gatewa
 
 async def _publish_lines(context: Context, scope: Scope, receive: Receive, send: Send) -> None:
     """Publish the lines of a stream as they come, and say how many were accepted."""
-    client = await context.member(scope).connected()
-    stream = LineStream(client, context.limits)
-    try:
-        await stream.run(receive)
-    except Problem as problem:
-        problem.document.accepted = stream.accepted
-        problem.closes = True
-        raise
-    finally:
-        context.counts.published["ndjson"] += stream.accepted
+    async with context.member(scope) as member:
+        stream = LineStream(await member.connected(), context.limits)
+        try:
+            await stream.run(receive)
+        except Problem as problem:
+            problem.document.accepted = stream.accepted
+            problem.closes = True
+            raise
+        finally:
+            context.counts.published["ndjson"] += stream.accepted
     await answer(send, HTTPStatus.ACCEPTED, msgspec.json.encode(Accepted(stream.accepted)))
 
 

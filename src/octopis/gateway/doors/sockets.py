@@ -20,12 +20,14 @@ from octopis.core.model import Notification
 from octopis.errors import OctopisError
 from octopis.gateway.context import Context
 from octopis.gateway.doors.events import durable_stream
+from octopis.gateway.doors.introduction import said_token
 from octopis.gateway.doors.notations import checked
 from octopis.gateway.doors.publish import accepted
 from octopis.gateway.feeds import out
 from octopis.gateway.members import Member
 from octopis.gateway.problems import NOT_JSON, Problem, bad_json, problem_of
 from octopis.gateway.readers import BATCH_MAX, Batch, KeptBatch, Reader
+from octopis.gateway.security import token_of
 
 DOOR = "websocket"
 _AT_ONCE = 4
@@ -34,6 +36,7 @@ _AT_ONCE = 4
 _ANSWERS_MAX = 1_000
 _MESSAGES_MAX = 10_000
 _CLOSED_BY_US = 1001
+_REFUSED = 1008
 _encode = msgspec.json.Encoder().encode
 
 
@@ -82,15 +85,30 @@ _decode_raws = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 async def serve(context: Context, websocket: WebSocket) -> None:
     """Serve a socket until it is closed."""
+    token = ""
+    is_accepted = False
     try:
-        member = context.member(websocket.scope)
-        await member.connected()
-        with context.reader(DOOR) as reader:
+        if context.is_secure and not token_of(websocket.scope):
             await websocket.accept()
-            await Socket(context, websocket, member, reader).run()
+            is_accepted = True
+            token = await said_token(context, websocket)
+        with context.reader(DOOR) as reader:
+            async with context.member(websocket.scope, reader, token) as member:
+                await member.connected()
+                if not is_accepted:
+                    await websocket.accept()
+                    is_accepted = True
+                await Socket(context, websocket, member, reader).run()
+    except WebSocketDisconnect:
+        return  # before it has said who it is
     except Problem as problem:
-        # Before it is accepted, this is an answer to the HTTP request.
-        await websocket.send_denial_response(problem.response())
+        if not is_accepted:  # this is an answer to the HTTP request
+            await websocket.send_denial_response(problem.response())
+            return
+        with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # it is closed already
+            about = {**msgspec.to_builtins(problem.document), "type": "error"}
+            await websocket.send_text(_encode([about]).decode())
+            await websocket.close(_REFUSED, problem.document.detail[:100])
 
 
 class Socket:

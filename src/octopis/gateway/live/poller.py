@@ -15,6 +15,7 @@ from octopis.gateway.live.asking import Watched
 from octopis.gateway.live.changes import Changes, Events
 from octopis.gateway.live.pulse import LiveEvent, Pulse, pulse_of
 from octopis.gateway.overlay_view import OverlayView
+from octopis.gateway.problems import Problem
 
 PULSE_S = 0.5
 IDLE_S = 5.0
@@ -27,7 +28,9 @@ class Poller:
     """Asks all brokers; `looking` gives pulses."""
 
     def __init__(self, view: OverlayView, polls_per_s: int) -> None:
-        self._watched = [Watched(name, address) for name, address in view.addresses.items()]
+        own = None if view.security is None else view.security.own
+        self._watched = [Watched(name, address, own) for name, address in view.addresses.items()]
+        self._may_ask = view.security is None or own is not None
         self._per_pulse = max(1, round(polls_per_s * PULSE_S))
         self._next = 0
         self._neighbours: dict[str, list[str]] = {}
@@ -48,8 +51,19 @@ class Poller:
         self._encoded = b""
 
     def start(self) -> None:
-        """Begin to ask."""
+        """Begin to ask, if it can."""
+        if not self._may_ask:
+            return
         self._task = asyncio.create_task(self._run())
+
+    def check(self) -> None:
+        """Raise Problem where it cannot ask."""
+        if not self._may_ask:
+            raise Problem(
+                503,
+                "this gateway has no credentials with which to look how brokers are: start it with "
+                "--credentials FILE, of a role with status = true",
+            )
 
     async def close(self) -> None:
         """Ask no more."""
