@@ -11,11 +11,13 @@ from collections.abc import Iterator
 import pytest
 from _pytest.mark import ParameterSet
 
+from support.matrix.gateway import Http, HttpDurable, WebSocket
 from support.matrix.ground import SAMPLES, Ground, running
 from support.matrix.path import Path
 from support.matrix.programs import Async, Durable, Replay, Sync
 from support.matrix.shell import Commands, DurableCommand
 from support.matrix.spark import Spark
+from support.overlay_command import wait_until
 
 PATHS: dict[str, Path] = {
     "async": Async(),
@@ -25,6 +27,9 @@ PATHS: dict[str, Path] = {
     "command": Commands(),
     "command-durable": DurableCommand(),
     "spark": Spark(),
+    "gateway": Http(),
+    "gateway-durable": HttpDurable(),
+    "gateway-socket": WebSocket(),
 }
 """A path more is a line more."""
 
@@ -160,8 +165,11 @@ def test_audit_logs_are_whole_and_hold_what_was_refused(ground: Ground):
         assert not PATHS["async"].probes()["publish an offer"](ground, person)
     logs = sorted((ground.folder.path / "audit").glob("*.jsonl"))
     assert len(logs) == 4
+
+    def text() -> str:  # what has just happened is written a moment later
+        return "".join(log.read_text(encoding="utf-8") for log in logs)
+
+    wait_until(lambda: '"event":"login_failed"' in text())
+    wait_until(lambda: '"event":"not_permitted"' in text())
     for log in logs:
         assert ground.shell.run("security", "audit", "verify", str(log)).returncode == 0
-    text = "".join(log.read_text(encoding="utf-8") for log in logs)
-    assert '"event":"login_failed"' in text
-    assert '"event":"refused"' in text

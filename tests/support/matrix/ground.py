@@ -9,15 +9,18 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import jwt
 
 from octopis import SyncClient, connect_sync
 from octopis.security.certificates import read_certificate
 from octopis.security.making import add_client
 from octopis.security.tokens import issue_token, read_private_key
+from support.gateway import gateway_run
 from support.live import line
 from support.overlay_command import Shell, Up
 from support.secure import DAYS, Folder
@@ -96,6 +99,7 @@ revoked = { roles = ["operator"] }
 
 [revoked]
 certificates = ["SERIAL"]
+tokens = ["TOKEN"]
 """
 BY_CERTIFICATE = (
     *("publisher", "subscriber", "denied", "tenant", "durable", "status", "victim", "revoked"),
@@ -133,12 +137,13 @@ class Ground:
     """The overlay while it runs."""
 
     def __init__(self, shell: Shell, folder: Folder, up: Up) -> None:
-        self.shell, self.folder = shell, folder
+        self.shell, self.folder, self._up = shell, folder, up
         self.urls = {broker: up.url(broker) for broker in up.addresses}
         self._configs = [
             self._config("members.toml", OVERLAY, up.addresses),
             self._config("strangers.toml", DOOR, {"b,0": up.addresses["b,1"]}),
         ]
+        self._gateways: dict[str, str] = {}
         self._cells = count(1)
         self._came: dict[int, list[dict[str, Any]]] = defaultdict(list)
         self._news = threading.Condition()
@@ -159,7 +164,15 @@ class Ground:
 
     @contextmanager
     def open(self) -> Iterator["Ground"]:
-        """Listen to all that is published, while the matrix is gone through."""
+        """Have a gateway at each of the two brokers, and listen to all that is published."""
+        with ExitStack() as stack:
+            for url in (self.urls["a,0"], self.urls["b,1"]):
+                words = (url, "--ca", str(self.folder.files.ca))
+                found = stack.enter_context(gateway_run(self.shell, self._up, *words))
+                self._gateways[url] = found.url
+            yield from self._listen()
+
+    def _listen(self) -> Iterator["Ground"]:
         clients = [self._reader, *self._writers.values()]
         for each in clients:
             each.open()
@@ -192,6 +205,23 @@ class Ground:
         is_stranger = name in STRANGERS
         url = self.urls["b,1" if is_stranger else "a,0"]
         return Person(name, file, url, self._configs[is_stranger])
+
+    def gateway(self, person: Person) -> str:
+        """Return the gateway whose overlay is the broker at which this person knocks elsewhere."""
+        return self._gateways[person.url]
+
+    def token(self, person: Person) -> str | None:
+        """Return what this person says to a gateway, which takes tokens alone."""
+        if person.name in {"plain", "nobody"}:
+            return None
+        written = self.folder.files.clients / f"{person.name}.token"
+        if written.exists():
+            return written.read_text(encoding="utf-8")
+        return self.folder.token(person.name)
+
+    def settled(self) -> None:
+        """Wait until every broker knows what was subscribed to before, at the members' broker."""
+        self._writers["a,0"].settled()
 
     def cell(self) -> int:
         """Return a number by which what is tried for one cell is told from all else."""
@@ -239,10 +269,13 @@ def _fill(folder: Folder) -> None:
     for name in BY_CERTIFICATE:
         add_client(files, folder.authority, name, DAYS, now)
     revoked = read_certificate(files.client_certificate("revoked")).serial_number
-    folder.say(ACCESS.replace("SERIAL", f"{revoked:X}"))
+    key = read_private_key(files.token_key)
+    taken_back = folder.token("revoked")
+    (files.clients / "revoked.token").write_text(taken_back, encoding="utf-8")
+    number = jwt.decode(taken_back, options={"verify_signature": False})["jti"]
+    folder.say(ACCESS.replace("SERIAL", f"{revoked:X}").replace("TOKEN", number))
     ca = f"ca = {json.dumps(str(files.ca))}\n"
     files.credentials("nobody").write_text(ca, encoding="utf-8")
-    key = read_private_key(files.token_key)
     for name, roles, age_s in (("unknown", ["ghost"], 0.0), ("expired", ["operator"], 3_600.0)):
         about: dict[str, Any] = {"audience": "octopis", "now": time.time() - age_s}
         token = issue_token(key, name, roles, lifetime_s=1_800.0, **about)

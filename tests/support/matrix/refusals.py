@@ -9,6 +9,7 @@ _SAID = re.compile(
     r"your role may not|is not what your role may publish|it needs (status|durable) = true"
     r"|a login is needed|the token is not valid|there is no role|is revoked|who may not come in"
     r"|speaks TLS alone|there is no durable subscription"
+    r"|this overlay has security|the token has expired|there is nothing at /durable/"
 )
 
 
