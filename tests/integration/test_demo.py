@@ -51,7 +51,8 @@ def watched(said: Path) -> Iterator[list[dict[str, Any]]]:
             try:
                 with urlopen(f"{url}/overlay/live", timeout=LIMIT_S) as answer:  # noqa: S310 - ours
                     lines = (line for line in answer if line.startswith(b"data: "))
-                    pulses.extend(json.loads(line.removeprefix(b"data: ")) for line in lines)
+                    found = (json.loads(line.removeprefix(b"data: ")) for line in lines)
+                    pulses.extend(each for each in found if "brokers" in each)  # not the last word
             except URLError as failure:
                 if isinstance(failure.reason, ConnectionRefusedError):
                     return

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -126,10 +127,12 @@ def test_a_folder_that_cannot_be_used_is_refused_in_a_sentence_and_nothing_runs(
 def test_a_store_that_is_spoilt_meanwhile_is_refused_at_once_and_not_again_and_again(shell: Shell):
     with shell.up("--config", shell.config(SMALL), "--processes", "1", "--durable", "kept") as up:
         form = shell.folder / "kept" / "b,0" / "format.json"
-        form.write_text(form.read_text().replace('"version":1', '"version":7'))
+        spoilt, changed = re.subn(r'"version":\d+', '"version":77', form.read_text())
+        assert changed == 1
+        form.write_text(spoilt)
         (worker,) = shell.workers()
         os.kill(worker, signal.SIGKILL)
         _, said = up.process.communicate(timeout=60)
         assert up.process.returncode == 1
-        assert "has format version 7" in said
+        assert "has format version 77" in said
         assert said.count("starts anew") == 1

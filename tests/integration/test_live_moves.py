@@ -235,7 +235,7 @@ def test_only_its_owner_moves_it_and_only_to_a_broker(tmp_path: Path):
             await make(overlay, **MINE)
             for options in ({"secret": "other"}, {}):
                 async with overlay.clients(**options) as clients:
-                    with pytest.raises(InvalidSubscription, match="of this owner"):
+                    with pytest.raises(InvalidSubscription, match="is another's"):
                         async for _ in Move(clients, "risk", TO).run():
                             pass
                     assert await clients[TO].durables() == []

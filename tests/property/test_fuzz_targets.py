@@ -142,7 +142,7 @@ def test_memory_that_grows_is_seen():
     kept = []
 
     def keeps(data: bytes) -> None:
-        kept.append(struct.pack("20000x") + data)
+        kept.append(struct.pack("200000x") + data)
 
     assert growth_mb(keeps, [b"a"] * 100, cases=200) > 8
     assert growth_mb(lambda _: None, [b"a"] * 100, cases=200) < 8

@@ -43,9 +43,9 @@ def demo(  # noqa: PLR0913, PLR0917 - each is an option of the command
     size: Annotated[
         SizeName, typer.Option(help="`small` plays a fifth, to see quickly whether all works.")
     ] = SizeName.FULL,
-    gateway: Annotated[
-        bool, typer.Option(help="Serve the dashboard while brokers run, if its extra is there.")
-    ] = True,
+    no_gateway: Annotated[
+        bool, typer.Option("--no-gateway", help="Serve no dashboard while brokers run.")
+    ] = False,
     gateway_port: Annotated[
         int, typer.Option(min=0, max=PORT_MAX, help="And at which port; 0 for any that is free.")
     ] = 0,
@@ -67,7 +67,7 @@ def demo(  # noqa: PLR0913, PLR0917 - each is an option of the command
     plan, fault_plan = _PLANS[size]
     plan = replace(plan, seed=seed)
     stage = _stage(as_json=as_json)
-    port = gateway_port if gateway and _has_gateway(stage) else None
+    port = None if no_gateway or not _has_gateway(stage) else gateway_port
     shown = run_demo(plan, fault_plan, out, stage, parse_conf(conf or []), port)
     if as_json:
         output.print_json({**shown.document(), "report": str(out / REPORT)})
