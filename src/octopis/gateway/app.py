@@ -9,13 +9,13 @@ from starlette.applications import Starlette
 from starlette.middleware.cors import CORSMiddleware
 
 from octopis.errors import OctopisError
+from octopis.gateway.bodies import Gone, Message, Receive, Scope, Send
 from octopis.gateway.context import Context
 from octopis.gateway.counts import Counts, registry_of
-from octopis.gateway.doors.bodies import Gone, Message, Receive, Scope, Send
 from octopis.gateway.doors.events import subscribe
 from octopis.gateway.doors.publish import publish
 from octopis.gateway.live.poller import Poller
-from octopis.gateway.membership import Members
+from octopis.gateway.members.membership import Members
 from octopis.gateway.overlay_view import OverlayView
 from octopis.gateway.problems import Problem, problem_of
 from octopis.gateway.routes import HANDLERS, routes_of

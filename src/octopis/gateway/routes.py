@@ -16,8 +16,10 @@ from starlette.websockets import WebSocket
 
 from octopis.client.address import Address
 from octopis.errors import OctopisError
+from octopis.gateway.bodies import query_of, read_body
 from octopis.gateway.context import Context
-from octopis.gateway.docs_page import docs_page
+from octopis.gateway.description.docs_page import docs_page
+from octopis.gateway.description.openapi import document
 from octopis.gateway.documents import (
     Acknowledgement,
     ExplainQuestion,
@@ -26,11 +28,9 @@ from octopis.gateway.documents import (
     RouteQuestion,
 )
 from octopis.gateway.doors import asking, durable, sockets
-from octopis.gateway.doors.bodies import query_of, read_body
 from octopis.gateway.live.poller import Poller
 from octopis.gateway.live.stream import pulses
-from octopis.gateway.members import Member
-from octopis.gateway.openapi import document
+from octopis.gateway.members.member import Member
 from octopis.gateway.overlay_view import plan_of
 from octopis.gateway.page_files import HEADERS, PageFiles
 from octopis.gateway.problems import NOT_JSON, Problem, bad_json, problem_of

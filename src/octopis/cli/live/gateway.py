@@ -17,7 +17,7 @@ from octopis.core.filters import parse_filter
 from octopis.errors import InvalidConfiguration
 from octopis.gateway.overlay_view import OverlayView, view_of_address, view_of_document
 from octopis.gateway.security import security_of
-from octopis.gateway.server import (
+from octopis.gateway.serving.server import (
     check_place,
     listen,
     quiet_uvicorn,

@@ -1,11 +1,11 @@
 """`GET /durable/NAME` and `POST /durable/NAME/ack`: a durable subscription by pulling."""
 
 from octopis.core.wire.durable import READ_MAX
+from octopis.gateway.bodies import Scope, known_only, one, query_of, whole_number
 from octopis.gateway.context import Context
 from octopis.gateway.documents import Acknowledged, Acknowledgement, Excerpt
-from octopis.gateway.doors.bodies import Scope, known_only, one, query_of, whole_number
-from octopis.gateway.feeds import out
 from octopis.gateway.problems import Problem
+from octopis.gateway.readers.feeds import out
 
 _WAIT_MS_MAX = 30_000
 _POSITION_MAX = 2**62 - 1

@@ -19,10 +19,7 @@ from octopis.client.durable import DurableNotifications, Start
 from octopis.client.streams import Gap
 from octopis.core.filters import Filter, parse_filter
 from octopis.errors import OctopisError
-from octopis.gateway.context import Context
-from octopis.gateway.documents import NotificationOut
-from octopis.gateway.doors import cloud_events
-from octopis.gateway.doors.bodies import (
+from octopis.gateway.bodies import (
     Receive,
     Scope,
     Send,
@@ -31,9 +28,12 @@ from octopis.gateway.doors.bodies import (
     one,
     query_of,
 )
-from octopis.gateway.feeds import out
+from octopis.gateway.context import Context
+from octopis.gateway.documents import NotificationOut
+from octopis.gateway.doors import cloud_events
 from octopis.gateway.problems import Problem, problem_of
-from octopis.gateway.readers import Batch, GapNote, Reader
+from octopis.gateway.readers.feeds import out
+from octopis.gateway.readers.reader import Batch, GapNote, Reader
 
 DOOR = "events"
 KEEP_ALIVE_S = 15.0

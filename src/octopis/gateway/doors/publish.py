@@ -14,10 +14,10 @@ import msgspec
 from octopis.client.client import Client
 from octopis.core.model import Notification
 from octopis.errors import ConnectionLost, LoginFailed, OctopisError
+from octopis.gateway.bodies import Gone, Receive, Scope, Send, answer, header, read_body
 from octopis.gateway.context import Context
 from octopis.gateway.documents import Accepted
 from octopis.gateway.doors import cloud_events
-from octopis.gateway.doors.bodies import Gone, Receive, Scope, Send, answer, header, read_body
 from octopis.gateway.doors.notations import read_body as read_plain
 from octopis.gateway.doors.notations import read_notification
 from octopis.gateway.problems import Problem, away, problem_of

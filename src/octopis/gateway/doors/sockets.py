@@ -23,10 +23,10 @@ from octopis.gateway.doors.events import durable_stream
 from octopis.gateway.doors.introduction import said_token
 from octopis.gateway.doors.notations import checked
 from octopis.gateway.doors.publish import accepted
-from octopis.gateway.feeds import out
-from octopis.gateway.members import Member
+from octopis.gateway.members.member import Member
 from octopis.gateway.problems import NOT_JSON, Problem, bad_json, problem_of
-from octopis.gateway.readers import BATCH_MAX, Batch, KeptBatch, Reader
+from octopis.gateway.readers.feeds import out
+from octopis.gateway.readers.reader import BATCH_MAX, Batch, KeptBatch, Reader
 from octopis.gateway.security import token_of
 
 DOOR = "websocket"

@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+from octopis.gateway.bodies import Scope
 from octopis.gateway.context import Context
-from octopis.gateway.doors.bodies import Scope
 from octopis.gateway.doors.events import event
 from octopis.gateway.live.poller import Poller
-from octopis.gateway.members import STATUS_S, Member
+from octopis.gateway.members.member import STATUS_S, Member
 from octopis.gateway.problems import Problem
-from octopis.gateway.readers import Reader
+from octopis.gateway.readers.reader import Reader
 
 DOOR = "live"
 

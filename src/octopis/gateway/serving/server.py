@@ -14,7 +14,7 @@ from octopis.client.address import Address
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.gateway.app import Gateway
 from octopis.gateway.overlay_view import OverlayView
-from octopis.gateway.protocol import LimitedProtocol, sweep_for_ever
+from octopis.gateway.serving.protocol import LimitedProtocol, sweep_for_ever
 from octopis.gateway.settings import GatewayOptions
 
 _BACKLOG = 512

@@ -21,10 +21,10 @@ from octopis.errors import (
     NotPermitted,
     OctopisError,
 )
-from octopis.gateway.feeds import Feeds
 from octopis.gateway.overlay_view import OverlayView
 from octopis.gateway.problems import Problem, away, problem_of
-from octopis.gateway.readers import Reader
+from octopis.gateway.readers.feeds import Feeds
+from octopis.gateway.readers.reader import Reader
 from octopis.gateway.settings import GatewayLimits
 from octopis.overlay.durables import ask_durables
 
