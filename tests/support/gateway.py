@@ -54,6 +54,11 @@ def post(url: str, value: Any, *words: str) -> Answer:
     )
 
 
+def publish(gateway: "Gateway", data: bytes, *words: str) -> Answer:
+    """Post bytes as they are."""
+    return curl(f"{gateway.url}/notifications", *words, data=data)
+
+
 class Event(NamedTuple):
     """A server-sent event."""
 

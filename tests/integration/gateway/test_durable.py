@@ -1,0 +1,38 @@
+"""Durable subscriptions over HTTP: resumed, pulled and acknowledged."""
+
+from support.gateway import Gateway, curl, events, post
+
+
+def test_last_event_id_goes_on_behind_what_was_got(gateway: Gateway):
+    address = f"{gateway.url}/notifications"
+    query = {"durable": "resumed", "filter": "test = 'resume'"}
+    with events(address, **query) as stream:
+        gateway.settled()
+        gateway.publish(*({"test": "resume", "n": n} for n in range(5)))
+        first = stream.take(3)
+    with events(address, "-H", f"Last-Event-ID: {first[1].id}", durable="resumed") as stream:
+        found = stream.take(3)
+    assert [each.data["attributes"]["n"] for each in found] == [2, 3, 4]
+    pulled = curl(f"{gateway.url}/durable/resumed").json
+    assert [each["position"] for each in pulled["notifications"]] == [3, 4, 5]
+    bad = curl(f"{address}?durable=resumed", "-H", "Last-Event-ID: 1-1")
+    assert (bad.status, "made anew" in bad.json["detail"]) == (410, True)
+
+
+def test_durable_subscription_is_pulled_and_acknowledged(gateway: Gateway):
+    with events(f"{gateway.url}/notifications", durable="pulled", filter="test = 'pull'"):
+        gateway.settled()
+    gateway.publish(*({"test": "pull", "n": n} for n in range(4)))
+    address = f"{gateway.url}/durable/pulled"
+    found = curl(f"{address}?max=3&wait_ms=5000").json
+    assert [each["attributes"]["n"] for each in found["notifications"]] == [0, 1, 2]
+    assert curl(f"{address}?max=3").json["notifications"] == found["notifications"]
+    ack = {"position": found["notifications"][-1]["position"], "epoch": found["epoch"]}
+    assert post(f"{address}/ack", ack).json == {"name": "pulled", "position": 3}
+    assert [each["attributes"]["n"] for each in curl(address).json["notifications"]] == [3]
+    assert curl(f"{address}?after=4").json["notifications"] == []
+    assert curl(f"{address}?after=1").status == 410
+    assert curl(f"{address}?max=many").status == 400
+    assert post(f"{address}/ack", {"position": 4, "epoch": "1"}).status == 410
+    assert post(f"{address}/ack", {"position": 999}).status == 400
+    assert curl(f"{gateway.url}/durable/nobody").status == 404
