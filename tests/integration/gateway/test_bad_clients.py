@@ -1,5 +1,6 @@
 """What a gateway does with bad clients."""
 
+import contextlib
 import json
 import os
 import re
@@ -7,9 +8,11 @@ import socket
 from pathlib import Path
 from urllib.parse import quote
 
+import pytest
+
 from octopis import connect_sync
 from support.bad_clients import drip, is_well, limited, talk
-from support.gateway import curl, events, gateway_run, wait_for_status
+from support.gateway import Gateway, curl, events, gateway_run, wait_for_status
 from support.overlay_command import Shell, Up, wait_until
 
 
@@ -142,3 +145,81 @@ def _memory_mb(overlay: tuple[Shell, Up]) -> float:
             pages = Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]
             return int(pages) * os.sysconf("SC_PAGE_SIZE") / 2**20
     raise AssertionError("there is no gateway")
+
+
+def flood(client: socket.socket, piece: bytes, times: int) -> None:
+    """Send the same again and again."""
+    for _ in range(times):
+        client.sendall(piece)
+
+
+def test_trailers_without_end_are_not_kept(overlay: tuple[Shell, Up]):
+    with limited(overlay, idle_s="60") as gateway:
+        before = _memory_mb(overlay)
+        host, port = gateway.address.split(":")
+        line = b"x-name: " + b"y" * 60_000 + b"\r\n"
+        with socket.create_connection((host, int(port)), timeout=20) as client:
+            client.sendall(
+                b"POST /notifications HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+                b'transfer-encoding: chunked\r\n\r\n8\r\n{"a": 1}\r\n0\r\n'
+            )
+            with pytest.raises(OSError, match=r"reset|pipe"):
+                flood(client, line, 2_000)
+        assert _memory_mb(overlay) < before + 30, "120 MB were on their way"
+        assert is_well(gateway)
+
+
+def socket_by_hand(gateway: Gateway) -> socket.socket:
+    """Return a connection on which a WebSocket is open, and of which nothing more is read."""
+    host, port = gateway.address.split(":")
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.settimeout(2.0)
+    client.connect((host, int(port)))
+    client.sendall(
+        b"GET /ws HTTP/1.1\r\nhost: x\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
+        b"sec-websocket-version: 13\r\nsec-websocket-key: MTIzNDU2Nzg5MDEyMzQ1Ng==\r\n\r\n"
+    )
+    assert b" 101 " in client.recv(4096)
+    return client
+
+
+def frame(opcode: int, body: bytes) -> bytes:
+    """Return a short frame of a WebSocket, as clients write them."""
+    assert len(body) < 126
+    return bytes((opcode, 0x80 | len(body))) + bytes(4) + body
+
+
+def test_pings_of_who_never_reads_do_not_pile_up(overlay: tuple[Shell, Up]):
+    with limited(overlay, stall_s="60") as gateway:
+        before = _memory_mb(overlay)
+        with socket_by_hand(gateway) as client, pytest.raises(TimeoutError):
+            flood(client, frame(0x89, b"x" * 125) * 1_000, 1_000)
+        assert _memory_mb(overlay) < before + 30, "130 MB were to be answered"
+        assert is_well(gateway)
+
+
+def test_message_of_fragments_without_end_is_ended(overlay: tuple[Shell, Up]):
+    with limited(overlay) as gateway, socket_by_hand(gateway) as client:
+        client.sendall(frame(0x01, b""))
+        with contextlib.suppress(ConnectionError):  # it may be over before all is sent
+            flood(client, frame(0x00, b"") * 1_000, 200)
+        wait_until(lambda: 'limit="fragments"' in gateway.metrics())
+
+
+def test_socket_that_takes_nothing_at_all_is_ended(overlay: tuple[Shell, Up]):
+    _, up = overlay
+    with limited(overlay, stall_s="0.5") as gateway, socket_by_hand(gateway) as client:
+        client.sendall(frame(0x81, b'{"type":"subscribe","id":"a","filter":"stuck = 2"}'))
+        assert b"subscribed" in client.recv(4096)
+        gateway.settled()
+        with connect_sync(up.url("a,0")) as publisher:
+            publisher.publish_many([{"stuck": 2, "text": "x" * 50_000}] * 500)
+        wait_until(lambda: 'limit="stall_s"' in gateway.metrics())
+        wait_until(lambda: 'streams{door="websocket"} 0.0' in gateway.metrics())
+
+
+def test_nonsense_is_answered_as_every_mistake_is(overlay: tuple[Shell, Up]):
+    with limited(overlay) as gateway:
+        found = talk(gateway, b"NONSENSE\r\n\r\n")
+        assert b"application/problem+json" in found

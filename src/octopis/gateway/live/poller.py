@@ -46,6 +46,9 @@ class Poller:
         self._onlookers = 0
         self._called = asyncio.Event()
         self._beat: asyncio.Future[None] | None = None
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Has an exception where it cannot go on: nobody would see then how the overlay is."""
+
         self._task: asyncio.Task[None] | None = None
         self._pulse: Pulse | None = None
         self._encoded = b""
@@ -55,6 +58,7 @@ class Poller:
         if not self._may_ask:
             return
         self._task = asyncio.create_task(self._run())
+        self._task.add_done_callback(self._ended)
 
     def check(self) -> None:
         """Raise Problem where it cannot ask."""
@@ -130,6 +134,10 @@ class Poller:
                     await self._called.wait()
             except TimeoutError:
                 continue
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            self.done.set_exception(failure)
 
     async def _ask_some(self) -> None:
         """Ask those whose turn it is: all, unless they are too many."""

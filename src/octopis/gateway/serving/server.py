@@ -7,6 +7,7 @@ import signal
 import socket
 import ssl
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from uvicorn import Config, Server
 
@@ -15,6 +16,7 @@ from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.gateway.app import Gateway
 from octopis.gateway.overlay_view import OverlayView
 from octopis.gateway.serving.protocol import LimitedProtocol, sweep_for_ever
+from octopis.gateway.serving.websocket import LimitedSocket
 from octopis.gateway.settings import GatewayOptions
 
 _BACKLOG = 512
@@ -98,11 +100,14 @@ async def serve(
     class Protocol(LimitedProtocol):
         limits, counts = options.limits, gateway.counts
 
+    class Socket(LimitedSocket):
+        limits, counts = options.limits, gateway.counts
+
     config = Config(
         gateway,
         loop="none",
         http=Protocol,
-        ws="websockets-sansio",
+        ws=Socket,
         lifespan="off",
         log_config=None,
         access_log=False,
@@ -123,11 +128,12 @@ async def serve(
     serving = loop.create_task(server.serve(sockets=[listener]))
     sweeping = loop.create_task(sweep_for_ever(server.server_state))
     stopped = loop.create_task(stop.wait())
+    watched: list[asyncio.Future[Any]] = [serving, stopped, sweeping, gateway.poller.done]
     try:
         while not server.started and not serving.done():
             await asyncio.sleep(0.005)
         on_ready()
-        await asyncio.wait([serving, stopped, sweeping], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
         gateway.end_streams()
         server.should_exit = True
         await serving
@@ -135,8 +141,9 @@ async def serve(
         for task in (sweeping, stopped):
             task.cancel()
         await gateway.close()
-    if sweeping.done() and not sweeping.cancelled() and (failure := sweeping.exception()):
-        raise failure
+    for each in watched:
+        if each.done() and not each.cancelled() and (failure := each.exception()):
+            raise failure
 
 
 def quiet_uvicorn() -> None:
