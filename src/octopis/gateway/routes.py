@@ -37,6 +37,7 @@ from octopis.gateway.problems import NOT_JSON, Problem, bad_json, problem_of
 from octopis.overlay.status import ask_all, totals
 
 Handler = Callable[[Request], Awaitable[Response]]
+INTERNAL = "internal error: the gateway's log has more"
 
 
 def routes_of(
@@ -57,8 +58,8 @@ def routes_of(
         Route("/filters/check", questions.check_filter, methods=["POST"]),
         Route("/filters/explain", questions.explain_filter, methods=["POST"]),
         Route("/routes/explain", questions.explain_ways, methods=["POST"]),
-        Route("/durable/{name}", questions.pull),
-        Route("/durable/{name}/ack", questions.acknowledge, methods=["POST"]),
+        Route("/durable/{name:path}/ack", questions.acknowledge, methods=["POST"]),
+        Route("/durable/{name:path}", questions.pull),
         WebSocketRoute("/ws", questions.websocket),
         Mount("/static", PageFiles(directory=page)),
         Route("/notifications", elsewhere, methods=["GET", "POST"]),
@@ -221,7 +222,7 @@ async def as_problem(request: Request, failure: Exception) -> Response:
             reason = f"there is nothing at {request.url.path}: see /docs"
             return Problem(failure.status_code, reason).response()
         return Problem(failure.status_code, str(failure.detail)).response()
-    return Problem(500, "internal error: the gateway's log has more").response()
+    return Problem(500, INTERNAL).response()
 
 
 HANDLERS: dict[Any, Any] = dict.fromkeys(
