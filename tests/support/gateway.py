@@ -28,7 +28,7 @@ class Answer(NamedTuple):
         return json.loads(self.body)
 
 
-def curl(url: str, *words: str, data: bytes | None = None, limit_s: float = 20.0) -> Answer:
+def curl(url: str, *words: str | bytes, data: bytes | None = None, limit_s: float = 20.0) -> Answer:
     """Make a request with curl."""
     given = () if data is None else ("--data-binary", "@-")
     done = subprocess.run(

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from octopis import connect_sync
 from support.bad_clients import is_well
 from support.gateway import Gateway, curl, events, gateway_run, post
@@ -75,6 +77,23 @@ def test_overlay_that_is_away_is_said_and_comes_back(shell: Shell):
             assert curl(f"{gateway.url}/metrics").status == 200
             with again(shell):
                 wait_until(lambda: is_well(gateway))
+
+
+@pytest.mark.parametrize("path", ["notifications?filter=a%3D1", "durable/still?max=1"])
+def test_broker_that_does_not_answer_keeps_nobody_waiting(shell: Shell, path: str):
+    with shell.up("--config", shell.config(SMALL), "--durable", "kept") as up:
+        with gateway_run(shell, up, "--limit", "answer_s=1") as gateway:
+            with events(f"{gateway.url}/notifications", durable="still", filter="a = 1"):
+                pass  # it is made, and its broker is known
+            workers = shell.workers()
+            for each in workers:
+                os.kill(each, signal.SIGSTOP)
+            try:
+                found = curl(f"{gateway.url}/{path}", limit_s=15)
+            finally:
+                for each in workers:
+                    os.kill(each, signal.SIGCONT)
+            assert (found.status, found.headers["retry-after"]) == (503, "1")
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """Durable subscriptions over HTTP: resumed, pulled and acknowledged."""
 
+import pytest
+
 from support.gateway import Gateway, curl, events, post
 
 
@@ -36,3 +38,30 @@ def test_durable_subscription_is_pulled_and_acknowledged(gateway: Gateway):
     assert post(f"{address}/ack", {"position": 4, "epoch": "1"}).status == 410
     assert post(f"{address}/ack", {"position": 999}).status == 400
     assert curl(f"{gateway.url}/durable/nobody").status == 404
+
+
+@pytest.mark.parametrize(
+    ("header", "query"),
+    [
+        ("Last-Event-ID: ²-1", ""),
+        (f"Last-Event-ID: 1-{'9' * 5_000}", ""),
+        ("x: y", f"&start={'9' * 5_000}"),
+        ("x: y", "&start=%C2%B2"),
+    ],
+)
+def test_digits_that_are_no_number_are_a_mistake_of_who_sends_them(
+    gateway: Gateway, header: str, query: str
+):
+    address = f"{gateway.url}/notifications?durable=digits&filter=a%3D1{query}"
+    found = curl(address, "-H", header.encode("latin-1"))
+    assert found.status == 400
+    assert found.headers["content-type"] == "application/problem+json"
+
+
+def test_durable_subscription_is_pulled_by_a_name_with_a_slash(gateway: Gateway):
+    with events(f"{gateway.url}/notifications", durable="a/b", filter="test = 'slash'"):
+        gateway.settled()
+    gateway.publish({"test": "slash"})
+    found = curl(f"{gateway.url}/durable/a%2Fb?wait_ms=5000").json
+    assert (found["name"], len(found["notifications"])) == ("a/b", 1)
+    assert post(f"{gateway.url}/durable/a/b/ack", {"position": 1}).json["position"] == 1

@@ -70,3 +70,10 @@ def test_other_content_is_refused(gateway: Gateway):
     assert curl(f"{gateway.url}/nothing").status == 404
     assert curl(f"{gateway.url}/notifications?filter=price%20%3E").json["position"] == 8
     assert "no parameter 'fliter'" in curl(f"{gateway.url}/notifications?fliter=a").json["detail"]
+
+
+def test_body_in_a_form_that_is_not_read_is_refused_and_not_taken_as_it_is(gateway: Gateway):
+    words = ("-H", "content-type: application/octet-stream", "-H", "content-encoding: gzip")
+    context = ("-H", "ce-specversion: 1.0", "-H", "ce-id: 1", "-H", "ce-source: /x")
+    found = publish(gateway, b"\x1f\x8b\x08", *words, *context, "-H", "ce-type: t")
+    assert (found.status, "gzip" in found.json["detail"]) == (415, True)

@@ -146,3 +146,39 @@ def test_mistakes_on_a_socket_are_told_one_by_one_and_end_nothing(gateway: Gatew
         assert "already" in (await socket.next())["detail"]
 
     on_socket(gateway, use)
+
+
+def test_request_of_the_number_0_is_answered_by_that(gateway: Gateway):
+    async def use(socket: Socket) -> None:
+        await socket.say({"type": "publish", "attributes": {"a": [1]}, "request": 0})
+        said = await socket.next()
+        assert (said["type"], said["request"]) == ("error", 0)
+
+    on_socket(gateway, use)
+
+
+@pytest.mark.parametrize("position", [-1, 2**63, 2**70])
+def test_position_that_there_cannot_be_disturbs_nobody_else(gateway: Gateway, position: int):
+    async def use(socket: Socket) -> None:
+        async with connect(f"ws://{gateway.address}/ws") as connection:
+            other = Socket(connection)
+            for each, name in ((socket, f"acks {position}"), (other, f"others {position}")):
+                await each.say({"type": "subscribe", "id": "d", "durable": name, "filter": "z = 1"})
+                assert (await each.next())["type"] == "subscribed"
+            await asyncio.to_thread(gateway.settled)
+            await socket.say({"type": "ack", "id": "d", "position": position})
+            said = await socket.next()
+            assert (said["type"], said["status"]) == ("error", 400)
+            await other.say(*numbered(2, z=1))
+            found = await other.take(2)
+            assert [each["type"] for each in found] == ["notification"] * 2, "and no gap"
+
+    on_socket(gateway, use)
+
+
+def test_frame_of_too_many_messages_is_refused_however_right_they_are(gateway: Gateway):
+    async def use(socket: Socket) -> None:
+        await socket.say(*[{"type": "credit", "count": 1}] * 10_001)
+        assert "at most 10,000 messages" in (await socket.next())["detail"]
+
+    on_socket(gateway, use)

@@ -33,6 +33,9 @@ _ONE = msgspec.json.encode(Accepted(1))
 async def publish(context: Context, scope: Scope, receive: Receive, send: Send) -> None:
     """Publish what a request brings."""
     content = header(scope, b"content-type")
+    encoding = header(scope, b"content-encoding")
+    if encoding not in {"", "identity"}:
+        raise Problem(415, f"a body comes as it is, and not as {encoding}")
     kind = content.partition(";")[0].strip().lower()
     if kind in LINES:
         await _publish_lines(context, scope, receive, send)

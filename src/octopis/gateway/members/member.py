@@ -22,7 +22,7 @@ from octopis.errors import (
     OctopisError,
 )
 from octopis.gateway.overlay_view import OverlayView
-from octopis.gateway.problems import Problem, away, problem_of
+from octopis.gateway.problems import Problem, answered_within, away, problem_of
 from octopis.gateway.readers.feeds import Feeds
 from octopis.gateway.readers.reader import Reader
 from octopis.gateway.settings import GatewayLimits
@@ -180,7 +180,8 @@ class Member:
             if makes is None:
                 raise Problem(404, f"there is no durable subscription {name!r}: give a filter")
             client = await self.connected()
-            await client.open_durable(name, makes)
+            async with answered_within(self._limits.answer_s):
+                await client.open_durable(name, makes)
             assert client.broker is not None
             address = self._view.addresses.get(client.broker.short, "")
             if not address:  # only addresses are known
