@@ -55,6 +55,7 @@ def test_prometheus_reads_the_metrics(gateway: Gateway):
     assert asked.headers["content-type"].startswith("application/openmetrics-text")
     families = {each.name for each in open_metrics(asked.body)}
     assert {"octopis_gateway_publish_seconds", "octopis_gateway_streams"} <= families
+    assert {"process_resident_memory_bytes", "process_cpu_seconds"} <= families
 
 
 def test_labels_do_not_grow_with_readers(gateway: Gateway):
