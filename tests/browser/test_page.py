@@ -124,6 +124,8 @@ def test_killed_broker_goes_dark_and_comes_back(page: Page, stage: Stage):
     expect(broker(page, VICTIM)).to_have_attribute("aria-label", f"broker {VICTIM}, dead")
     expect(page.locator(f'.flow[data-way="b,1>{VICTIM}"]')).to_have_class("flow down")
     expect(page.locator("#events [data-kind=broker_down]").first).to_contain_text(VICTIM)
+    broker(page, VICTIM).click()
+    expect(page.locator("#details")).to_contain_text("not known while it does not answer")
     stage.start_victim()
     expect(broker(page, VICTIM)).not_to_have_class(re.compile("dead"))
     expect(page.locator(f'.flow[data-way="b,1>{VICTIM}"]')).not_to_have_class("flow down")

@@ -154,7 +154,7 @@ def flood(client: socket.socket, piece: bytes, times: int) -> None:
 
 
 def test_trailers_without_end_are_not_kept(overlay: tuple[Shell, Up]):
-    with limited(overlay, idle_s="60") as gateway:
+    with limited(overlay, idle_s="60", body_s="60") as gateway:
         before = _memory_mb(overlay)
         host, port = gateway.address.split(":")
         line = b"x-name: " + b"y" * 60_000 + b"\r\n"
