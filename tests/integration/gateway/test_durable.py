@@ -2,6 +2,7 @@
 
 import pytest
 
+from octopis import connect_sync
 from support.gateway import Gateway, curl, events, post
 
 
@@ -65,3 +66,26 @@ def test_durable_subscription_is_pulled_by_a_name_with_a_slash(gateway: Gateway)
     found = curl(f"{gateway.url}/durable/a%2Fb?wait_ms=5000").json
     assert (found["name"], len(found["notifications"])) == ("a/b", 1)
     assert post(f"{gateway.url}/durable/a/b/ack", {"position": 1}).json["position"] == 1
+
+
+def test_durable_subscription_that_ended_elsewhere_is_not_there_and_is_made_anew(gateway: Gateway):
+    address = f"{gateway.url}/durable/ended"
+    query = {"durable": "ended", "filter": "test = 'ended'"}
+    for round_ in range(2):
+        with events(f"{gateway.url}/notifications", **query) as stream:
+            gateway.settled()
+            gateway.publish({"test": "ended", "n": round_})
+            assert stream.next().data["attributes"]["n"] == round_
+        assert curl(address).status == 200
+        with connect_sync(gateway.up.url(home_of("ended", gateway))) as client:
+            client.drop_durable("ended")
+        if round_:
+            found = curl(address)
+            assert (found.status, "give a filter" in found.json["detail"]) == (404, True)
+
+
+def home_of(name: str, gateway: Gateway) -> str:
+    """Return the broker where a durable subscription lives."""
+    found = gateway.up.statuses()
+    (home,) = [broker for broker, each in found.items() if name in each["durables"]]
+    return home
