@@ -7,7 +7,6 @@ import signal
 import socket
 import ssl
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from uvicorn import Config, Server
 
@@ -128,12 +127,11 @@ async def serve(
     serving = loop.create_task(server.serve(sockets=[listener]))
     sweeping = loop.create_task(sweep_for_ever(server.server_state))
     stopped = loop.create_task(stop.wait())
-    watched: list[asyncio.Future[Any]] = [serving, stopped, sweeping, gateway.poller.done]
     try:
         while not server.started and not serving.done():
             await asyncio.sleep(0.005)
         on_ready()
-        await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([serving, stopped, sweeping], return_when=asyncio.FIRST_COMPLETED)
         gateway.end_streams()
         server.should_exit = True
         await serving
@@ -141,9 +139,8 @@ async def serve(
         for task in (sweeping, stopped):
             task.cancel()
         await gateway.close()
-    for each in watched:
-        if each.done() and not each.cancelled() and (failure := each.exception()):
-            raise failure
+    if sweeping.done() and not sweeping.cancelled() and (failure := sweeping.exception()):
+        raise failure
 
 
 def quiet_uvicorn() -> None:
