@@ -50,6 +50,42 @@ def nothing_went_wrong(request: pytest.FixtureRequest, watched: Watched, stage: 
     assert watched.hosts() == {stage.url.removeprefix("http://")}
 
 
+_CONTRASTS = """() => {
+    const style = getComputedStyle(document.documentElement);
+    const light = (name) => {
+        const found = style.getPropertyValue(`--${name}`).trim().slice(1).match(/../g);
+        const [red, green, blue] = found.map((each) => parseInt(each, 16) / 255)
+            .map((each) => (each <= 0.04045 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4));
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+    };
+    const panel = light("panel");
+    return ["text", "quiet", "calm", "busy-text", "full-text", "over", "good", "focus"].map(
+        (name) => [panel, light(name)].sort((one, other) => other - one))
+        .map(([high, low]) => (high + 0.05) / (low + 0.05));
+}"""
+
+
+def test_words_can_be_read_in_light_and_dark(page: Page):
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        assert min(page.evaluate(_CONTRASTS)) >= 4.5, scheme
+
+
+_KEPT = """async () => {
+    const { Store } = await import("/static/js/store.js");
+    const store = new Store();
+    const seen = [[0, true], [1000, false], [1600, false], [1700, true], [1800, false]];
+    return seen.map(([at_ms, overloaded]) => {
+        store.setPulse({ at_ms, brokers: {}, links: { "a,0>b,0": { up: true, overloaded } } });
+        return store.pulse.links["a,0>b,0"].overloaded;
+    });
+}"""
+
+
+def test_all_parts_of_the_page_see_an_overload_for_as_long_as_the_drawing_does(page: Page):
+    assert page.evaluate(_KEPT) == [True, True, False, True, True]
+
+
 def broker(page: Page, name: str):
     return page.locator(f'[data-broker="{name}"]')
 
@@ -88,6 +124,8 @@ def test_killed_broker_goes_dark_and_comes_back(page: Page, stage: Stage):
     expect(broker(page, VICTIM)).to_have_attribute("aria-label", f"broker {VICTIM}, dead")
     expect(page.locator(f'.flow[data-way="b,1>{VICTIM}"]')).to_have_class("flow down")
     expect(page.locator("#events [data-kind=broker_down]").first).to_contain_text(VICTIM)
+    broker(page, VICTIM).click()
+    expect(page.locator("#details")).to_contain_text("not known while it does not answer")
     stage.start_victim()
     expect(broker(page, VICTIM)).not_to_have_class(re.compile("dead"))
     expect(page.locator(f'.flow[data-way="b,1>{VICTIM}"]')).not_to_have_class("flow down")
@@ -213,6 +251,35 @@ def test_page_says_that_the_gateway_is_away_and_comes_back(page: Page, stage: St
     stage.start_gateway()
     expect(page.locator("#live")).to_have_text("● live")
     expect(page.locator("#notice")).to_be_hidden()
+
+
+@pytest.mark.console_says("status of 404")
+def test_page_of_a_gateway_that_knows_only_addresses_says_so_and_lives(
+    watched: Watched, stage: Stage
+):
+    address = f"octopis://127.0.0.1:{stage.ports['a,0']}"
+    process = stage.shell.start("gateway", "run", address, "--port", "0")
+    assert process.stdout is not None
+    url = process.stdout.readline().partition(" is at ")[2].partition(",")[0]
+    page = watched.page.context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda failure: errors.append(str(failure)))
+    page.goto(url)
+    expect(page.locator("#live")).to_have_text("● live")
+    expect(page.locator("#notice")).to_contain_text("knows only addresses")
+    expect(page.locator("#sums")).to_contain_text("1/1")
+    for button in ("larger", "smaller", "fit"):
+        page.locator(f"#{button}").click()
+    page.locator("#tab-whatif").click()
+    for button in ("whatif-now", "whatif-clear"):
+        page.locator(f"#{button}").click()
+    page.check("input[name=pick][value=cut]")
+    page.locator("#tab-lists").click()
+    expect(page.locator("#durables-none")).to_be_visible()
+    assert errors == []
+    page.close()
+    process.terminate()
+    process.wait(timeout=20)
 
 
 def test_token_is_asked_for_and_kept_in_memory_only(context: BrowserContext, stage: Stage):

@@ -5,19 +5,20 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from prometheus_client.openmetrics.exposition import generate_latest
 
 from octopis.benchmarks.processes import free_ports
 from octopis.broker.settings import Durability, Metrics
 from octopis.core.routing import Algorithm
+from octopis.gateway.counts import Counts, registry_of
 from support.live import in_a_thread, line, overlay
 from support.overlay_command import Shell
-from support.scrapes import Scrape, scrape
+from support.scrapes import Scrape, read, scrape
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples" / "observability"
@@ -31,8 +32,8 @@ PROMTOOL = shutil.which("promtool")
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrape]:
-    """A scrape of brokers with links, channels and disks: all that there may be."""
+def found(tmp_path_factory: pytest.TempPathFactory) -> Scrape:
+    """A scrape of brokers with links, channels and disks, and of a gateway: all that there is."""
     (port,) = free_ports(1)
     folder = str(tmp_path_factory.mktemp("kept"))
     configuration = overlay(
@@ -42,7 +43,11 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrape]:
         durability=Durability(folder),
     )
     with in_a_thread(configuration):
-        yield scrape(f"http://127.0.0.1:{port}/metrics")
+        brokers = scrape(f"http://127.0.0.1:{port}/metrics")
+    gateway = read(generate_latest(registry_of(Counts(), lambda: 0)).decode())
+    of_gateway = [each for each in gateway.text.splitlines() if "octopis_gateway" in each]
+    text = brokers.text.removesuffix("# EOF\n") + "\n".join((*of_gateway, "# EOF\n"))
+    return Scrape({**gateway.samples, **brokers.samples}, {**gateway.types, **brokers.types}, text)
 
 
 def metrics_in(text: str) -> set[str]:

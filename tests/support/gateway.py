@@ -28,7 +28,7 @@ class Answer(NamedTuple):
         return json.loads(self.body)
 
 
-def curl(url: str, *words: str, data: bytes | None = None, limit_s: float = 20.0) -> Answer:
+def curl(url: str, *words: str | bytes, data: bytes | None = None, limit_s: float = 20.0) -> Answer:
     """Make a request with curl."""
     given = () if data is None else ("--data-binary", "@-")
     done = subprocess.run(
@@ -52,6 +52,11 @@ def post(url: str, value: Any, *words: str) -> Answer:
     return curl(
         url, "-H", "content-type: application/json", *words, data=json.dumps(value).encode()
     )
+
+
+def publish(gateway: "Gateway", data: bytes, *words: str) -> Answer:
+    """Post bytes as they are."""
+    return curl(f"{gateway.url}/notifications", *words, data=data)
 
 
 class Event(NamedTuple):

@@ -49,7 +49,11 @@ def fetch(url: str, accept: str = OPEN_METRICS, limit_s: float = 10.0) -> str:
 
 def scrape(url: str, limit_s: float = 10.0) -> Scrape:
     """Scrape an address as Prometheus does."""
-    text = fetch(url, limit_s=limit_s)
+    return read(fetch(url, limit_s=limit_s))
+
+
+def read(text: str) -> Scrape:
+    """Read what a scrape has brought."""
     families = list(text_string_to_metric_families(text))
     samples = {}
     for family in families:

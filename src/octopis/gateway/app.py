@@ -7,18 +7,20 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.middleware.cors import CORSMiddleware
+from starlette.websockets import WebSocket
 
 from octopis.errors import OctopisError
+from octopis.gateway.bodies import Gone, Message, Receive, Scope, Send
 from octopis.gateway.context import Context
 from octopis.gateway.counts import Counts, registry_of
-from octopis.gateway.doors.bodies import Gone, Message, Receive, Scope, Send
 from octopis.gateway.doors.events import subscribe
 from octopis.gateway.doors.publish import publish
 from octopis.gateway.live.poller import Poller
-from octopis.gateway.membership import Members
+from octopis.gateway.members.membership import Members
+from octopis.gateway.origins import Origins
 from octopis.gateway.overlay_view import OverlayView
 from octopis.gateway.problems import Problem, problem_of
-from octopis.gateway.routes import HANDLERS, routes_of
+from octopis.gateway.routes import HANDLERS, INTERNAL, routes_of
 from octopis.gateway.settings import GatewayOptions
 
 PAGE = Path(__file__).with_name("page")
@@ -35,6 +37,7 @@ class Gateway:
         self.counts = Counts()
         self.context = Context(view, options, self.counts, Members(view, options.limits))
         self.poller = Poller(view, options.limits.polls_per_s)
+        self._origins = Origins(options, is_secure=self.context.is_secure)
         self.connections: Callable[[], int] = lambda: 0
         """How many connections there are: the server says."""
 
@@ -62,6 +65,11 @@ class Gateway:
         """Serve a request or a WebSocket."""
         if scope["type"] == "http":
             await self._app(scope, receive, send)
+            return
+        try:
+            self._check(scope)
+        except Problem as problem:
+            await WebSocket(scope, receive, send).send_denial_response(problem.response())
         else:
             await self._routes(scope, receive, send)
 
@@ -86,7 +94,7 @@ class Gateway:
             await send(message)
 
         try:
-            self._check_rate(scope)
+            self._check(scope)
             quick = _QUICK.get((scope["method"], scope["path"]))
             if quick is not None:
                 await quick(self.context, scope, receive, counted)
@@ -99,13 +107,19 @@ class Gateway:
             await _answer(problem, scope, receive, counted)
         except OctopisError as failure:
             await _answer(problem_of(failure), scope, receive, counted)
+        except Exception:
+            if _STATUS not in scope:  # else Starlette has said so
+                await _answer(Problem(500, INTERNAL), scope, receive, counted)
+            raise  # the server writes it to the log
         finally:
             self.counts.requests[door, scope.get(_STATUS, 499)] += 1
 
-    def _check_rate(self, scope: Scope) -> None:
+    def _check(self, scope: Scope) -> None:
+        """Raise Problem for who asks too often, and for pages of other origins."""
         if not self.context.rates.take(scope):
             self.counts.ended["rate_per_s"] += 1
             raise Problem(429, "too many requests in a second: slow down")
+        self._origins.check(scope)
 
 
 async def _answer(problem: Problem, scope: Scope, receive: Receive, send: Send) -> None:

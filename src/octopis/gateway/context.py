@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
+from octopis.gateway.bodies import Scope
 from octopis.gateway.counts import Counts
-from octopis.gateway.doors.bodies import Scope
-from octopis.gateway.members import Member
-from octopis.gateway.membership import Members
+from octopis.gateway.members.member import Member
+from octopis.gateway.members.membership import Members
 from octopis.gateway.overlay_view import OverlayView
 from octopis.gateway.problems import Problem
-from octopis.gateway.readers import Reader
+from octopis.gateway.readers.reader import Reader
 from octopis.gateway.security import EXPIRED, token_of
 from octopis.gateway.settings import GatewayLimits, GatewayOptions
 

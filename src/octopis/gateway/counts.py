@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -124,4 +124,5 @@ def registry_of(counts: Counts, connections: Callable[[], int]) -> CollectorRegi
     """Return a registry of the gateway's own."""
     registry = CollectorRegistry()
     registry.register(GatewayCollector(counts, connections))
+    ProcessCollector(registry=registry)
     return registry

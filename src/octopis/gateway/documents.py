@@ -74,10 +74,14 @@ class Excerpt(Struct, frozen=True):
     end: int
 
 
+Position = Annotated[int, Meta(ge=0, lt=2**62)]
+"""A place in a durable subscription."""
+
+
 class Acknowledgement(Struct, frozen=True, forbid_unknown_fields=True):
     """All up to `position` is done with. With `epoch`, only of the subscription that was read."""
 
-    position: Annotated[int, Meta(ge=0, lt=2**62)]
+    position: Position
     epoch: str | None = None
 
 

@@ -1,6 +1,9 @@
 """What went wrong, as application/problem+json (RFC 9457): what, where, and what to do."""
 
+import asyncio
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 
 import msgspec
@@ -96,6 +99,16 @@ def problem_of(failure: OctopisError) -> Problem:
 def away(reason: str) -> Problem:
     """Return the answer while no broker can be reached."""
     return Problem(503, f"the overlay is away: {reason}")
+
+
+@asynccontextmanager
+async def answered_within(seconds: float) -> AsyncIterator[None]:
+    """Have the overlay answer meanwhile; raise Problem where it takes longer than that."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise away(f"it has not answered within {seconds:g} s") from None
 
 
 def bad_json(failure: Exception, what: str = "the body") -> Problem:

@@ -21,7 +21,7 @@ from octopis.core.filters import parse_filter
 from octopis.errors import OctopisError
 from octopis.gateway.overlay_view import view_of_document
 from octopis.gateway.security import security_of
-from octopis.gateway.server import quiet_uvicorn, serve
+from octopis.gateway.serving.server import quiet_uvicorn, serve
 from octopis.gateway.settings import GatewayOptions
 from octopis.overlay.deployment import raise_file_limit, spare_the_collector
 from octopis.overlay.gateway import GatewayOrder

@@ -16,8 +16,10 @@ from starlette.websockets import WebSocket
 
 from octopis.client.address import Address
 from octopis.errors import OctopisError
+from octopis.gateway.bodies import query_of, read_body
 from octopis.gateway.context import Context
-from octopis.gateway.docs_page import docs_page
+from octopis.gateway.description.docs_page import docs_page
+from octopis.gateway.description.openapi import document
 from octopis.gateway.documents import (
     Acknowledgement,
     ExplainQuestion,
@@ -26,17 +28,16 @@ from octopis.gateway.documents import (
     RouteQuestion,
 )
 from octopis.gateway.doors import asking, durable, sockets
-from octopis.gateway.doors.bodies import query_of, read_body
 from octopis.gateway.live.poller import Poller
 from octopis.gateway.live.stream import pulses
-from octopis.gateway.members import Member
-from octopis.gateway.openapi import document
+from octopis.gateway.members.member import Member
 from octopis.gateway.overlay_view import plan_of
 from octopis.gateway.page_files import HEADERS, PageFiles
 from octopis.gateway.problems import NOT_JSON, Problem, bad_json, problem_of
 from octopis.overlay.status import ask_all, totals
 
 Handler = Callable[[Request], Awaitable[Response]]
+INTERNAL = "internal error: the gateway's log has more"
 
 
 def routes_of(
@@ -57,8 +58,8 @@ def routes_of(
         Route("/filters/check", questions.check_filter, methods=["POST"]),
         Route("/filters/explain", questions.explain_filter, methods=["POST"]),
         Route("/routes/explain", questions.explain_ways, methods=["POST"]),
-        Route("/durable/{name}", questions.pull),
-        Route("/durable/{name}/ack", questions.acknowledge, methods=["POST"]),
+        Route("/durable/{name:path}/ack", questions.acknowledge, methods=["POST"]),
+        Route("/durable/{name:path}", questions.pull),
         WebSocketRoute("/ws", questions.websocket),
         Mount("/static", PageFiles(directory=page)),
         Route("/notifications", elsewhere, methods=["GET", "POST"]),
@@ -221,7 +222,7 @@ async def as_problem(request: Request, failure: Exception) -> Response:
             reason = f"there is nothing at {request.url.path}: see /docs"
             return Problem(failure.status_code, reason).response()
         return Problem(failure.status_code, str(failure.detail)).response()
-    return Problem(500, "internal error: the gateway's log has more").response()
+    return Problem(500, INTERNAL).response()
 
 
 HANDLERS: dict[Any, Any] = dict.fromkeys(

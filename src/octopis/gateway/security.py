@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from octopis.client.credentials import Credentials, Given, Secured
 from octopis.core.wire.login import TOKEN_MAX
-from octopis.gateway.doors.bodies import Scope, header
+from octopis.gateway.bodies import Scope, header
 from octopis.gateway.problems import Problem
 from octopis.overlay.settings import NamedOverlay
 from octopis.security.folder import SecurityFolder

@@ -4,6 +4,7 @@
 made of these fields.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from octopis.errors import InvalidConfiguration
 from octopis.overlay.gateway import DEFAULT_PORT
 
 _Count = Annotated[int, Meta(ge=1, lt=10**12)]
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\sA-Z]+")
 _Time = Annotated[float, Meta(gt=0, lt=1e9)]
 
 
@@ -94,6 +96,17 @@ def parse_limits(words: Sequence[str]) -> GatewayLimits:
         return msgspec.convert(given, GatewayLimits, strict=False)
     except msgspec.ValidationError as failure:
         raise InvalidConfiguration(f"--limit: {failure}") from failure
+
+
+def parse_origins(words: Sequence[str]) -> tuple[str, ...]:
+    """Return origins as browsers say them, or raise InvalidConfiguration for others."""
+    for word in words:
+        if word != "*" and not _ORIGIN.fullmatch(word):
+            raise InvalidConfiguration(
+                f"--allow-origin takes an origin as browsers say it, in small letters without a "
+                f"path, as in https://page.example or http://localhost:3000, not {word!r}"
+            )
+    return tuple(words)
 
 
 def _shown(value: float) -> str:

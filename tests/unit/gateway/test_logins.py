@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from octopis.errors import ConnectionFailed, LoginFailed
-from octopis.gateway.logins import Logins
+from octopis.gateway.members.logins import Logins
 from octopis.gateway.problems import Problem
 from octopis.gateway.security import Security, expiry_of, token_of
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from octopis.gateway.documents import NotificationOut
-from octopis.gateway.readers import Batch, GapNote, KeptBatch, Reader, encode_batch
+from octopis.gateway.readers.reader import Batch, GapNote, KeptBatch, Reader, encode_batch
 from octopis.gateway.settings import GatewayLimits
 
 LIMITS = GatewayLimits(reader_notifications=10, reader_bytes=10_000, stall_s=0.05)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from octopis.errors import InvalidConfiguration
-from octopis.gateway.settings import limits_table, parse_limits
+from octopis.gateway.settings import limits_table, parse_limits, parse_origins
 
 DOCS = Path(__file__).parents[3] / "docs" / "gateway.md"
 
@@ -23,3 +23,14 @@ def test_limits_are_set_by_name():
 def test_limit_that_makes_no_sense_is_refused(word: str):
     with pytest.raises(InvalidConfiguration, match="--limit"):
         parse_limits([word])
+
+
+def test_origins_are_as_browsers_say_them():
+    known = ("https://page.example", "http://localhost:3000", "http://[::1]:80", "*")
+    assert parse_origins(known) == known
+
+
+@pytest.mark.parametrize("word", ["page.example", "https://page.example/", "HTTP://a", "", "null"])
+def test_origin_that_no_browser_says_is_refused(word: str):
+    with pytest.raises(InvalidConfiguration, match="--allow-origin"):
+        parse_origins([word])

@@ -17,7 +17,7 @@ from octopis.core.filters import parse_filter
 from octopis.errors import InvalidConfiguration
 from octopis.gateway.overlay_view import OverlayView, view_of_address, view_of_document
 from octopis.gateway.security import security_of
-from octopis.gateway.server import (
+from octopis.gateway.serving.server import (
     check_place,
     listen,
     quiet_uvicorn,
@@ -26,7 +26,7 @@ from octopis.gateway.server import (
     tls_of,
     url_of,
 )
-from octopis.gateway.settings import GatewayLimits, GatewayOptions, parse_limits
+from octopis.gateway.settings import GatewayLimits, GatewayOptions, parse_limits, parse_origins
 from octopis.overlay.deployment import raise_file_limit, spare_the_collector
 from octopis.overlay.gateway import DEFAULT_PORT
 from octopis.overlay.process import LOG_FORMAT
@@ -44,61 +44,69 @@ def _group() -> None:
     """Doors to a live overlay."""
 
 
+_Address = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[ADDRESS]",
+        help="Brokers, as in octopis://127.0.0.1:7400, where nothing else is known.",
+    ),
+]
+_Host = Annotated[str, typer.Option(help="Where it listens: on this machine alone.")]
+_Port = Annotated[
+    int, typer.Option(min=0, max=PORT_MAX, help="And at which port; 0 for any that is free.")
+]
+_AllowOrigin = Annotated[
+    list[str] | None,
+    typer.Option(help="Let pages of this origin use it, too (CORS); may be repeated."),
+]
+_Limit = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help=f"Change a limit: {', '.join(GatewayLimits.__struct_fields__)}; may be repeated.",
+    ),
+]
+_CredentialsFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="With which it looks how brokers are, at an overlay with security: a file of "
+        "credentials. [OCTOPIS_CREDENTIALS, or those of the overlay that runs here]",
+    ),
+]
+_Ca = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Whom brokers' certificates come from. \\[as the credentials say, or the overlay]",
+    ),
+]
+_Certificate = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Speak TLS, with this certificate.")
+]
+_Key = Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate's private key.")]
+_Insecure = Annotated[
+    bool,
+    typer.Option(
+        "--insecure", help="Let other machines in without TLS, or without anybody's token."
+    ),
+]
+
+
 @app.command()
 def run(  # noqa: PLR0913, PLR0917 - each is an option of the command
-    address: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[ADDRESS]",
-            help="Brokers, as in octopis://127.0.0.1:7400, where nothing else is known.",
-        ),
-    ] = None,
+    address: _Address = None,
     overlay: OverlayOption = None,
     config: ConfigOption = None,
-    host: Annotated[str, typer.Option(help="Where it listens: on this machine alone.")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[
-        int, typer.Option(min=0, max=PORT_MAX, help="And at which port; 0 for any that is free.")
-    ] = DEFAULT_PORT,
-    allow_origin: Annotated[
-        list[str] | None,
-        typer.Option(help="Let pages of this origin use it, too (CORS); may be repeated."),
-    ] = None,
-    limit: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help=f"Change a limit: {', '.join(GatewayLimits.__struct_fields__)}; may be repeated.",
-        ),
-    ] = None,
-    credentials: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="With which it looks how brokers are, at an overlay with security: a file of "
-            "credentials. [OCTOPIS_CREDENTIALS, or those of the overlay that runs here]",
-        ),
-    ] = None,
-    ca: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Whom brokers' certificates come from. [as the credentials say, or the overlay]",
-        ),
-    ] = None,
-    certificate: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Speak TLS, with this certificate.")
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The certificate's private key.")
-    ] = None,
-    insecure: Annotated[
-        bool,
-        typer.Option(
-            "--insecure", help="Let other machines in without TLS, or without anybody's token."
-        ),
-    ] = False,
+    host: _Host = "127.0.0.1",
+    port: _Port = DEFAULT_PORT,
+    allow_origin: _AllowOrigin = None,
+    limit: _Limit = None,
+    credentials: _CredentialsFile = None,
+    ca: _Ca = None,
+    certificate: _Certificate = None,
+    key: _Key = None,
+    insecure: _Insecure = False,
     state: StateOption = None,
 ) -> None:
     """Run a gateway for an overlay, until Ctrl-C; its address is printed, and a page is there."""
@@ -111,7 +119,7 @@ def run(  # noqa: PLR0913, PLR0917 - each is an option of the command
     options = GatewayOptions(
         host=host,
         port=port,
-        allow_origins=tuple(allow_origin or ()),
+        allow_origins=parse_origins(allow_origin or []),
         slow=slow,
         certificate=str(certificate or ""),
         key=str(key or ""),

@@ -19,21 +19,22 @@ from octopis.client.durable import DurableNotifications, Start
 from octopis.client.streams import Gap
 from octopis.core.filters import Filter, parse_filter
 from octopis.errors import OctopisError
-from octopis.gateway.context import Context
-from octopis.gateway.documents import NotificationOut
-from octopis.gateway.doors import cloud_events
-from octopis.gateway.doors.bodies import (
+from octopis.gateway.bodies import (
     Receive,
     Scope,
     Send,
     header,
     known_only,
+    number_of,
     one,
     query_of,
 )
-from octopis.gateway.feeds import out
-from octopis.gateway.problems import Problem, problem_of
-from octopis.gateway.readers import Batch, GapNote, Reader
+from octopis.gateway.context import Context
+from octopis.gateway.documents import NotificationOut
+from octopis.gateway.doors import cloud_events
+from octopis.gateway.problems import Problem, answered_within, problem_of
+from octopis.gateway.readers.feeds import out
+from octopis.gateway.readers.reader import Batch, GapNote, Reader
 
 DOOR = "events"
 KEEP_ALIVE_S = 15.0
@@ -152,7 +153,8 @@ async def _follow(stream: EventStream, scope: Scope, filter_: Filter) -> None:
     async with context.member(scope, reader) as member:
         await member.connected()
         place = (reader, "")
-        await member.feeds.join(filter_, place)
+        async with answered_within(context.limits.answer_s):
+            await member.feeds.join(filter_, place)
         try:
             await stream.begin()
             if header(scope, b"last-event-id"):
@@ -195,8 +197,9 @@ async def _follow_durable(
         context.member(scope, reader) as member,
         member.at_home(name, makes=filter_) as client,
     ):
-        start = await _start_of(client, name, last, one(query, "start"))
-        async with durable_stream(client, name, filter_, start, reader) as durable:
+        async with answered_within(context.limits.answer_s):
+            start = await _start_of(client, name, last, one(query, "start"))
+        async with durable_stream(context, client, name, filter_, start, reader) as durable:
             await stream.begin()
             while not reader.ending:
                 batch = await _fetched(durable, reader)
@@ -216,6 +219,7 @@ async def _follow_durable(
 
 @contextlib.asynccontextmanager
 async def durable_stream(  # noqa: PLR0913, PLR0917 - what makes one stream
+    context: Context,
     client: Client,
     name: str,
     filter_: Filter | None,
@@ -231,7 +235,8 @@ async def durable_stream(  # noqa: PLR0913, PLR0917 - what makes one stream
 
     durable = client.subscribe(*filters, durable=name, start=start, acks="manual", on_gap=gap)
     try:
-        await durable.open()
+        async with answered_within(context.limits.answer_s):
+            await durable.open()
         yield durable
     except OctopisError as failure:
         if not reader.ending:
@@ -260,16 +265,18 @@ async def _fetched(durable: DurableNotifications, reader: Reader) -> Batch | Non
 async def _start_of(client: Client, name: str, last: str, start: str) -> Start:
     """Return where to begin; acknowledge what the reader says that it has got."""
     if not last:
-        return int(start) if start.isdigit() else (start or None)  # type: ignore[return-value]
-    epoch, dash, position = last.partition("-")
-    if not (dash and epoch.isdigit() and position.isdigit()):
+        number = number_of(start)
+        return (start or None) if number is None else number  # type: ignore[return-value]
+    epoch, _, place = last.partition("-")
+    position = number_of(place)
+    if number_of(epoch) is None or position is None:
         reason = f"Last-Event-ID {last!r} is no id of a durable subscription's event"
         raise Problem(400, reason)
     info = await client.open_durable(name)
     if info.epoch != int(epoch):
         raise Problem(410, f"the durable subscription {name!r} was made anew since")
-    if int(position) > info.end:
-        raise Problem(400, f"{name!r} has positions up to {info.end:,}, not {int(position):,}")
-    if int(position) > info.acked:
-        await client.ack(name, info.epoch, int(position))
+    if position > info.end:
+        raise Problem(400, f"{name!r} has positions up to {info.end:,}, not {position:,}")
+    if position > info.acked:
+        await client.ack(name, info.epoch, position)
     return None

@@ -14,10 +14,10 @@ import msgspec
 from octopis.client.client import Client
 from octopis.core.model import Notification
 from octopis.errors import ConnectionLost, LoginFailed, OctopisError
+from octopis.gateway.bodies import Gone, Receive, Scope, Send, answer, header, read_body
 from octopis.gateway.context import Context
 from octopis.gateway.documents import Accepted
 from octopis.gateway.doors import cloud_events
-from octopis.gateway.doors.bodies import Gone, Receive, Scope, Send, answer, header, read_body
 from octopis.gateway.doors.notations import read_body as read_plain
 from octopis.gateway.doors.notations import read_notification
 from octopis.gateway.problems import Problem, away, problem_of
@@ -33,6 +33,9 @@ _ONE = msgspec.json.encode(Accepted(1))
 async def publish(context: Context, scope: Scope, receive: Receive, send: Send) -> None:
     """Publish what a request brings."""
     content = header(scope, b"content-type")
+    encoding = header(scope, b"content-encoding")
+    if encoding not in {"", "identity"}:
+        raise Problem(415, f"a body comes as it is, and not as {encoding}")
     kind = content.partition(";")[0].strip().lower()
     if kind in LINES:
         await _publish_lines(context, scope, receive, send)

@@ -11,7 +11,6 @@ from collections import deque
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from octopis.client.client import Client
@@ -21,12 +20,21 @@ from octopis.errors import OctopisError
 from octopis.gateway.context import Context
 from octopis.gateway.doors.events import durable_stream
 from octopis.gateway.doors.introduction import said_token
+from octopis.gateway.doors.messages import (
+    Ack,
+    Credit,
+    Publish,
+    Said,
+    Subscribe,
+    Unsubscribe,
+    read_messages,
+)
 from octopis.gateway.doors.notations import checked
 from octopis.gateway.doors.publish import accepted
-from octopis.gateway.feeds import out
-from octopis.gateway.members import Member
-from octopis.gateway.problems import NOT_JSON, Problem, bad_json, problem_of
-from octopis.gateway.readers import BATCH_MAX, Batch, KeptBatch, Reader
+from octopis.gateway.members.member import Member
+from octopis.gateway.problems import Problem, answered_within, problem_of
+from octopis.gateway.readers.feeds import out
+from octopis.gateway.readers.reader import BATCH_MAX, Batch, KeptBatch, Reader
 from octopis.gateway.security import token_of
 
 DOOR = "websocket"
@@ -34,53 +42,10 @@ _AT_ONCE = 4
 """Groups of publications that are under way; then nothing more is read of the socket."""
 
 _ANSWERS_MAX = 1_000
-_MESSAGES_MAX = 10_000
 _CLOSED_BY_US = 1001
 _REFUSED = 1008
+_REASON_BYTES = 120
 _encode = msgspec.json.Encoder().encode
-
-
-class Subscribe(Struct, tag_field="type", tag="subscribe", forbid_unknown_fields=True):
-    """A wish to get what a filter matches, or what a durable subscription has, under this id."""
-
-    id: str
-    filter: str | None = None
-    dialect: str = "sql"
-    durable: str | None = None
-    start: str | int | None = None
-
-
-class Unsubscribe(Struct, tag_field="type", tag="unsubscribe", forbid_unknown_fields=True):
-    """A wish to get no more of it."""
-
-    id: str
-
-
-class Publish(Struct, tag_field="type", tag="publish", forbid_unknown_fields=True):
-    """A notification; with `request` it is answered by that."""
-
-    attributes: dict[str, Any]
-    payload: bytes = b""
-    request: int | str | None = None
-
-
-class Ack(Struct, tag_field="type", tag="ack", forbid_unknown_fields=True):
-    """All that a durable subscription has up to this position is done with."""
-
-    id: str
-    position: int
-
-
-class Credit(Struct, tag_field="type", tag="credit", forbid_unknown_fields=True):
-    """So many notifications more may be sent; before the first credit there is no limit."""
-
-    count: int
-
-
-Said = Subscribe | Unsubscribe | Publish | Ack | Credit
-_decode_one = msgspec.json.Decoder(Said).decode
-_decode_many = msgspec.json.Decoder(list[Said]).decode
-_decode_raws = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 async def serve(context: Context, websocket: WebSocket) -> None:
@@ -108,7 +73,7 @@ async def serve(context: Context, websocket: WebSocket) -> None:
         with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # it is closed already
             about = {**msgspec.to_builtins(problem.document), "type": "error"}
             await websocket.send_text(_encode([about]).decode())
-            await websocket.close(_REFUSED, problem.document.detail[:100])
+            await websocket.close(_REFUSED, _short(problem.document.detail))
 
 
 class Socket:
@@ -147,7 +112,7 @@ class Socket:
                 raise failure
         if self._reader.ending:
             with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # it is closed already
-                await self._websocket.close(_CLOSED_BY_US, self._reader.ending[:100])
+                await self._websocket.close(_CLOSED_BY_US, _short(self._reader.ending))
 
     # What it says
 
@@ -168,8 +133,8 @@ class Socket:
 
     async def _obey(self, text: bytes) -> None:
         publications: list[tuple[Notification, int | str | None]] = []
-        for index, said in enumerate(_read(text)):
-            request = getattr(said, "request", None) or getattr(said, "id", None)
+        for index, said in enumerate(read_messages(text)):
+            request = said.request if isinstance(said, Publish) else getattr(said, "id", None)
             try:
                 if isinstance(said, Publish):
                     found = checked(said.attributes, said.payload)
@@ -223,7 +188,8 @@ class Socket:
             return
         if filter_ is None:
             raise Problem(400, "say what to subscribe to: a filter")
-        await self._member.feeds.join(filter_, (self._reader, said.id))
+        async with answered_within(self._context.limits.answer_s):
+            await self._member.feeds.join(filter_, (self._reader, said.id))
         self._filters[said.id] = filter_
         self._say({**answer, "filter": str(filter_)})
 
@@ -323,7 +289,8 @@ class DurableFeed:
     async def ack(self, position: int) -> None:
         """Release what the socket is done with."""
         assert self._client is not None, "it is open, or nobody has its id"
-        await self._client.ack(self._name, self._epoch, position)
+        async with answered_within(self._context.limits.answer_s):
+            await self._client.ack(self._name, self._epoch, position)
 
     async def _run(self) -> None:
         try:
@@ -340,7 +307,7 @@ class DurableFeed:
         async with self._member.at_home(self._name, makes=self._filter) as client:
             self._client = client
             async with durable_stream(
-                client, self._name, self._filter, start, self._reader, self._id
+                self._context, client, self._name, self._filter, start, self._reader, self._id
             ) as stream:
                 self._epoch = stream.epoch
                 self._opened.set_result(stream.epoch)
@@ -354,26 +321,6 @@ class DurableFeed:
                     stream.position = found[-1].position
 
 
-def _read(text: bytes) -> "list[Said | Problem]":
-    """Return the messages of a frame; a problem stands where one makes no sense."""
-    is_array = text.lstrip()[:1] == b"["
-    try:
-        if not is_array:
-            return [_decode_one(text)]
-        return list(_decode_many(text))
-    except NOT_JSON as failure:
-        if not is_array:
-            return [bad_json(failure, "this is no message")]
-    try:
-        raws = _decode_raws(text)
-    except NOT_JSON as failure:
-        return [bad_json(failure, "this is no array of messages")]
-    if len(raws) > _MESSAGES_MAX:
-        return [Problem(400, f"a frame has at most {_MESSAGES_MAX:,} messages")]
-    found: list[Said | Problem] = []
-    for raw in raws:
-        if bytes(raw)[:1] == b"[":
-            found.append(Problem(400, "an array of messages holds no arrays"))
-        else:
-            found += _read(bytes(raw))
-    return found
+def _short(reason: str) -> str:
+    """Return as much of a reason as may stand in a frame that closes: bytes, not letters."""
+    return reason.encode()[:_REASON_BYTES].decode(errors="ignore")

@@ -5,6 +5,7 @@ time, or of ours.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ PULSE_S = 0.5
 IDLE_S = 5.0
 """How often brokers are asked while nobody looks, so that the last events are there."""
 
+_log = logging.getLogger(__name__)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -46,6 +48,9 @@ class Poller:
         self._onlookers = 0
         self._called = asyncio.Event()
         self._beat: asyncio.Future[None] | None = None
+        self.has_failed = False
+        """Whether it cannot go on: an answer of a broker made no sense."""
+
         self._task: asyncio.Task[None] | None = None
         self._pulse: Pulse | None = None
         self._encoded = b""
@@ -55,9 +60,12 @@ class Poller:
         if not self._may_ask:
             return
         self._task = asyncio.create_task(self._run())
+        self._task.add_done_callback(self._ended)
 
     def check(self) -> None:
         """Raise Problem where it cannot ask."""
+        if self.has_failed:
+            raise Problem(500, "the gateway cannot look how brokers are: its log has more")
         if not self._may_ask:
             raise Problem(
                 503,
@@ -90,7 +98,7 @@ class Poller:
 
     async def first(self) -> None:
         """Wait until brokers were asked at all."""
-        while self._pulse is None:
+        while self._pulse is None and not self.has_failed:
             await self.beat()
 
     async def beat(self) -> None:
@@ -130,6 +138,15 @@ class Poller:
                     await self._called.wait()
             except TimeoutError:
                 continue
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        """End streams of pulses aloud: a picture that stands still would look live."""
+        if task.cancelled() or (failure := task.exception()) is None:
+            return
+        _log.error("what brokers say of themselves cannot be shown any more", exc_info=failure)
+        self.has_failed = True
+        if self._beat is not None and not self._beat.done():
+            self._beat.set_result(None)
 
     async def _ask_some(self) -> None:
         """Ask those whose turn it is: all, unless they are too many."""

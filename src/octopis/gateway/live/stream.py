@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+from octopis.gateway.bodies import Scope
 from octopis.gateway.context import Context
-from octopis.gateway.doors.bodies import Scope
 from octopis.gateway.doors.events import event
 from octopis.gateway.live.poller import Poller
-from octopis.gateway.members import STATUS_S, Member
+from octopis.gateway.members.member import STATUS_S, Member
 from octopis.gateway.problems import Problem
-from octopis.gateway.readers import Reader
+from octopis.gateway.readers.reader import Reader
 
 DOOR = "live"
 
@@ -22,6 +22,8 @@ async def pulses(context: Context, poller: Poller, scope: Scope) -> AsyncIterato
             try:
                 async for each in _pulses(poller, reader):
                     yield each
+            except Problem as problem:
+                reader.end(problem.document.detail)
             finally:
                 watching.cancel()
         yield event("end", {"reason": reader.ending})
@@ -32,6 +34,7 @@ async def _pulses(poller: Poller, reader: Reader) -> AsyncIterator[bytes]:
         await poller.first()
         seen = 0
         while not reader.ending:
+            poller.check()
             text, seen = poller.pulse(seen), poller.events
             yield b"event: pulse\ndata: %b\n\n" % text
             beat = asyncio.ensure_future(poller.beat())

@@ -76,6 +76,11 @@ export class BrokerDetails {
 
   async ask() {
     if (this.isAsking || this.root.closest("[hidden]") || document.hidden) return;
+    if (this.store.pulse?.brokers[this.name]?.up === false) {
+      setText(this.caption, "Clients: not known while it does not answer");
+      this.clients.replaceChildren();
+      return;
+    }
     this.isAsking = true;
     try {
       const status = await ask(`/overlay/brokers/${encodeURIComponent(this.name)}`);

@@ -5,10 +5,7 @@
 import { byId, setAttribute, setText, svg } from "./dom.js";
 import { count, shortened } from "./format.js";
 import { Layout, labelOf } from "./geometry.js";
-import { direction, stateOf } from "./store.js";
-
-/** A way around, and an overload, stay visible for so long: queues come and go between two looks. */
-const KEPT_MS = 1500;
+import { KEPT_MS, direction, stateOf } from "./store.js";
 
 /** More ways around than these stand still: moving them all would take the browser's time. */
 const MOVING_MOST = 24;
@@ -22,8 +19,7 @@ const MOVING_MOST = 24;
  * @property {string} state
  * @property {SVGElement | null} around
  * @property {SVGElement | null} badge
- * @property {number} aroundUntil
- * @property {number} overloadedUntil
+ * @property {number} aroundUntil A way around stays visible as long as an overload does.
  */
 
 export class Drawing {
@@ -84,7 +80,7 @@ export class Drawing {
       const flow = svg("path", { class: "flow unknown", d, "data-way": name });
       group.append(flow);
       this.ways.set(name, {
-        name, flow, mark, d, state: "unknown", around: null, badge: null, aroundUntil: 0, overloadedUntil: 0,
+        name, flow, mark, d, state: "unknown", around: null, badge: null, aroundUntil: 0,
       });
     }
     this.links.set(String(ends), group);
@@ -143,9 +139,7 @@ export class Drawing {
   }
 
   updateWay(way, link, now) {
-    if (link?.overloaded) way.overloadedUntil = now + KEPT_MS;
-    const isKept = link?.up && now < way.overloadedUntil;
-    const state = isKept ? "overloaded" : stateOf(link, this.plan.threshold);
+    const state = stateOf(link, this.plan.threshold);
     if (way.state !== state) {
       way.state = state;
       way.flow.setAttribute("class", `flow ${state}`);

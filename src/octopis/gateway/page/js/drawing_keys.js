@@ -57,6 +57,7 @@ export class DrawingKeys {
     if (next) this.moveTo(next.name, true);
   }
 
+  /** Let one broker be in the order of the Tab key, and perhaps go there. */
   moveTo(name, focuses) {
     this.drawing.nodes.get(this.current)?.group.setAttribute("tabindex", "-1");
     this.current = name;
@@ -66,6 +67,7 @@ export class DrawingKeys {
   }
 
   step(by) {
+    if (!this.drawing.layout) return; // there is no plan to draw
     const now = this.size || this.fitting();
     const larger = SIZES.filter((size) => size > now + 0.01);
     const smaller = SIZES.filter((size) => size < now - 0.01);

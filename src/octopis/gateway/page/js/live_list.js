@@ -19,6 +19,8 @@ export class LiveList {
     this.stop = null;
     this.waiting = [];
     this.seen = 0;
+    /** Why the gateway has ended the stream, where it has said so. */
+    this.why = "";
   }
 
   get isOpen() {
@@ -34,9 +36,12 @@ export class LiveList {
     const query = new URLSearchParams({ filter, dialect });
     this.stop = follow(`/notifications?${query}`, {
       silenceMs: 45_000,
-      opened: () => this.say("listening: nothing has come yet"),
+      opened: () => {
+        this.why = "";
+        this.say("listening: nothing has come yet");
+      },
       heard: (event) => this.heard(event),
-      broken: (reason) => this.say(`✕ ${reason}; trying again`),
+      broken: (reason) => this.say(`✕ ${this.why || reason}; trying again`),
       refused: (problem) => {
         this.close();
         this.say(`✕ ${problem.message}`);
@@ -54,8 +59,11 @@ export class LiveList {
   }
 
   heard({ kind, data }) {
-    if (kind === "end") return;
     const found = parse(data);
+    if (kind === "end") {
+      this.why = found.reason;
+      return;
+    }
     if (kind !== "gap") this.seen++;
     this.waiting.push(kind === "gap" ? gapRow(found) : { found });
     if (this.waiting.length > this.options.kept) this.waiting.shift();

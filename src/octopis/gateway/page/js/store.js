@@ -2,6 +2,9 @@
 
 import { History } from "./history.js";
 
+/** An overload stays visible for so long: queues come and go between two looks. */
+export const KEPT_MS = 1500;
+
 /**
  * Tells of "plan", "pulse", "selection" and "connection".
  * @typedef {{kind: "broker", name: string} | {kind: "link", ends: [string, string]}} Selection
@@ -11,6 +14,8 @@ export class Store extends EventTarget {
   /** @type {any} */ pulse = null;
   /** @type {Selection | null} */ selection = null;
   history = new History();
+  /** Until when each direction of a link counts as overloaded. @type {Map<string, number>} */
+  overloadedUntil = new Map();
   isLive = false;
 
   on(kind, work) {
@@ -24,8 +29,17 @@ export class Store extends EventTarget {
 
   setPulse(pulse) {
     this.pulse = pulse;
+    this.keepOverloads(pulse);
     this.history.add(pulse);
     this.tell("pulse");
+  }
+
+  /** Let all parts of the page see the same overloads, for as long as the drawing has them. */
+  keepOverloads(pulse) {
+    for (const [name, link] of Object.entries(pulse.links)) {
+      if (link.overloaded) this.overloadedUntil.set(name, pulse.at_ms + KEPT_MS);
+      else if (link.up && pulse.at_ms < (this.overloadedUntil.get(name) ?? 0)) link.overloaded = true;
+    }
   }
 
   select(selection) {

@@ -19,12 +19,14 @@ export class Ways {
 
   show(answers, question) {
     this.said.textContent = "";
+    this.said.classList.remove("wrong");
     const cards = ORDER.filter((name) => answers[name]).map((name) => card(name, answers[name], question));
     this.list.replaceChildren(...cards);
   }
 
   refuse(reason) {
     this.said.textContent = `✕ ${reason}`;
+    this.said.classList.add("wrong");
     this.list.replaceChildren();
   }
 }

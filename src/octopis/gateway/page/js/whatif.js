@@ -23,6 +23,7 @@ export class WhatIf {
     this.attributes = new AttributesField(byId("whatif-attributes"), () => this.ask());
     this.soon = settled(() => this.ask(), 150);
     this.asked = 0;
+    this.empty();
     byId("whatif-now").addEventListener("click", () => this.takeNow());
     byId("whatif-clear").addEventListener("click", () => this.clear());
     for (const radio of document.getElementsByName("pick")) {
@@ -31,26 +32,33 @@ export class WhatIf {
     store.on("plan", () => this.clear());
   }
 
-  clear() {
-    const { plan } = this.store;
-    const first = plan.brokers[0]?.name ?? "";
-    const last = plan.brokers.filter((each) => each.region === plan.regions.at(-1));
-    this.publisher = first;
+  empty() {
+    this.publisher = "";
     /** The subscribers' filters, by broker. @type {Map<string, string>} */
-    this.subscribers = new Map(last.map((each) => [each.name, "TRUE"]));
-    this.subscribers.delete(first);
+    this.subscribers = new Map();
     this.dead = new Set();
     /** Directions, as "from>to". @type {Set<string>} */
     this.overloaded = new Set();
     this.cut = new Set();
     this.from = "";
+  }
+
+  clear() {
+    this.empty();
+    const { plan } = this.store;
+    if (!plan) return; // a gateway that knows only addresses has none
+    const first = plan.brokers[0]?.name ?? "";
+    const last = plan.brokers.filter((each) => each.region === plan.regions.at(-1));
+    this.publisher = first;
+    this.subscribers = new Map(last.map((each) => [each.name, "TRUE"]));
+    this.subscribers.delete(first);
     this.changed();
   }
 
   /** Take over what is overloaded and dead just now. */
   takeNow() {
-    const { pulse } = this.store;
-    if (!pulse) return;
+    const { plan, pulse } = this.store;
+    if (!plan || !pulse) return;
     this.dead = new Set(Object.keys(pulse.brokers).filter((name) => !pulse.brokers[name].up));
     this.dead.delete(this.publisher);
     const isOverloaded = (name) => pulse.links[name].overloaded;

@@ -21,10 +21,10 @@ from octopis.errors import (
     NotPermitted,
     OctopisError,
 )
-from octopis.gateway.feeds import Feeds
 from octopis.gateway.overlay_view import OverlayView
-from octopis.gateway.problems import Problem, away, problem_of
-from octopis.gateway.readers import Reader
+from octopis.gateway.problems import Problem, answered_within, away, problem_of
+from octopis.gateway.readers.feeds import Feeds
+from octopis.gateway.readers.reader import Reader
 from octopis.gateway.settings import GatewayLimits
 from octopis.overlay.durables import ask_durables
 
@@ -175,12 +175,17 @@ class Member:
         Where it is nowhere, that is the broker of the member's own client if it `makes` one, and
         else 404.
         """
+        was_known = name in self._known
         address = await self.home_of(name)
+        if was_known and address is not None and not await self._lives_at(name, address):
+            self.forget_home(name)
+            address = await self.home_of(name)
         if address is None:
             if makes is None:
                 raise Problem(404, f"there is no durable subscription {name!r}: give a filter")
             client = await self.connected()
-            await client.open_durable(name, makes)
+            async with answered_within(self._limits.answer_s):
+                await client.open_durable(name, makes)
             assert client.broker is not None
             address = self._view.addresses.get(client.broker.short, "")
             if not address:  # only addresses are known
@@ -193,6 +198,16 @@ class Member:
         except InvalidSubscription:
             self.forget_home(name)
             raise
+
+    async def _lives_at(self, name: str, address: str) -> bool:
+        """Tell whether a durable subscription is where it was seen: it may have moved, or ended."""
+        async with self._at(address) as client:
+            try:
+                async with answered_within(self._limits.answer_s):
+                    await client.open_durable(name)
+            except InvalidSubscription:
+                return False
+            return True
 
     @asynccontextmanager
     async def _at(self, address: str) -> AsyncIterator[Client]:

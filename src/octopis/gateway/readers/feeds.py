@@ -12,7 +12,7 @@ from octopis.client.streams import Gap, Notifications, Received
 from octopis.core.filters import Filter
 from octopis.errors import OctopisError
 from octopis.gateway.documents import NotificationOut
-from octopis.gateway.readers import BATCH_MAX, GapNote, Reader, encode_batch
+from octopis.gateway.readers.reader import BATCH_MAX, GapNote, Reader, encode_batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,6 +15,7 @@ from uvicorn.server import ServerState
 
 from octopis.gateway.counts import Counts
 from octopis.gateway.problems import CONTENT_TYPE, Problem
+from octopis.gateway.serving.websocket import LimitedSocket
 from octopis.gateway.settings import GatewayLimits
 
 SWEEP_S = 0.5
@@ -39,6 +40,8 @@ class LimitedProtocol(HttpToolsProtocol):
         """Since when the other side takes nothing of what is sent."""
 
         self._head_bytes = 0
+        self._after_bytes = 0
+        """What has come since the body went on last: trailers, which the parser keeps."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take a connection in, unless there are too many."""
@@ -60,7 +63,11 @@ class LimitedProtocol(HttpToolsProtocol):
             if self._head_bytes > room and self.head_since is not None:
                 self.refuse(431, "head_bytes", f"a head has at most {room:,} bytes")
             return
+        self._after_bytes += len(data)
         super().data_received(data)
+        room = self.limits.head_bytes
+        if self._after_bytes > room and self.body_at is not None:
+            self.refuse(431, "head_bytes", f"what follows a body has at most {room:,} bytes")
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -72,13 +79,14 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Its head is whole."""
         self.head_since = None
-        self._head_bytes = 0
+        self._head_bytes = self._after_bytes = 0
         self.body_at = self.loop.time()
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """Its body goes on."""
         self.body_at = self.loop.time()
+        self._after_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -101,6 +109,11 @@ class LimitedProtocol(HttpToolsProtocol):
         self.head_since = self.body_at = self.stuck_since = None
         super().handle_websocket_upgrade()
 
+    @property
+    def _is_answering(self) -> bool:
+        cycle = self.cycle
+        return cycle is not None and cycle.response_started and not cycle.response_complete
+
     def sweep(self, now: float) -> None:
         """End the connection where a limit says so."""
         limits = self.limits
@@ -119,8 +132,18 @@ class LimitedProtocol(HttpToolsProtocol):
     def refuse(self, status: int, limit: str, reason: str) -> None:
         """Answer to what is no whole request, and end the connection."""
         self.counts.ended[limit] += 1
-        self.head_since = None
+        self._end_with(status, reason)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer to what is no request at all."""
+        self._end_with(400, msg)
+
+    def _end_with(self, status: int, reason: str) -> None:
+        self.head_since = self.body_at = None
         if self.transport.is_closing():
+            return
+        if self._is_answering:
+            self.transport.abort()  # in the middle of an answer there is no room for another
             return
         problem = Problem(status, reason, closes=True)
         body = msgspec.json.encode(problem.document)
@@ -141,5 +164,5 @@ async def sweep_for_ever(state: ServerState) -> None:
         await asyncio.sleep(SWEEP_S)
         now = loop.time()
         for each in list(state.connections):
-            if isinstance(each, LimitedProtocol):
+            if isinstance(each, LimitedProtocol | LimitedSocket):
                 each.sweep(now)

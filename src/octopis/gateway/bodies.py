@@ -8,6 +8,8 @@ from urllib.parse import parse_qs
 from octopis.gateway.problems import Problem
 from octopis.gateway.settings import GatewayLimits
 
+_DIGITS = 20
+
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -49,9 +51,18 @@ def whole_number(query: dict[str, list[str]], name: str, default: int, most: int
     text = one(query, name)
     if not text:
         return default
-    if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= most):
+    found = number_of(text)
+    if found is None or found > most:
         raise Problem(400, f"{name} is a whole number from 0 to {most:,}, not {text!r}")
-    return int(text)
+    return found
+
+
+def number_of(text: str) -> int | None:
+    """Return the whole number that a text is, of at most 19 digits; None where it is none.
+
+    Python takes digits of all scripts for digits, but not all of them for numbers.
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) < _DIGITS else None
 
 
 def known_only(query: dict[str, list[str]], *names: str) -> None:

@@ -10,8 +10,8 @@ import time
 from collections import OrderedDict
 
 from octopis.errors import LoginFailed, OctopisError
-from octopis.gateway.logins import Logins
-from octopis.gateway.members import FOR_EVER_S, Member
+from octopis.gateway.members.logins import Logins
+from octopis.gateway.members.member import FOR_EVER_S, Member
 from octopis.gateway.overlay_view import OverlayView
 from octopis.gateway.problems import Problem, away
 from octopis.gateway.security import EXPIRED, expiry_of

@@ -14,7 +14,8 @@ from octopis.client.address import Address
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.gateway.app import Gateway
 from octopis.gateway.overlay_view import OverlayView
-from octopis.gateway.protocol import LimitedProtocol, sweep_for_ever
+from octopis.gateway.serving.protocol import LimitedProtocol, sweep_for_ever
+from octopis.gateway.serving.websocket import LimitedSocket
 from octopis.gateway.settings import GatewayOptions
 
 _BACKLOG = 512
@@ -98,11 +99,14 @@ async def serve(
     class Protocol(LimitedProtocol):
         limits, counts = options.limits, gateway.counts
 
+    class Socket(LimitedSocket):
+        limits, counts = options.limits, gateway.counts
+
     config = Config(
         gateway,
         loop="none",
         http=Protocol,
-        ws="websockets-sansio",
+        ws=Socket,
         lifespan="off",
         log_config=None,
         access_log=False,

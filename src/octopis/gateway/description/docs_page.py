@@ -4,7 +4,7 @@ from functools import cache
 from html import escape
 from typing import Any
 
-from octopis.gateway.openapi import OPERATIONS, Operation, document, id_of
+from octopis.gateway.description.openapi import OPERATIONS, Operation, document, id_of
 from octopis.gateway.problems import CONTENT_TYPE
 
 _STYLE = """

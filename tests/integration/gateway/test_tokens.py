@@ -1,0 +1,91 @@
+"""Streams and connections of a gateway end with their tokens."""
+
+import json
+import time
+from contextlib import closing
+
+from support.gateway import curl, events, post
+from support.secured import Secured, bearer
+
+
+def test_streams_end_with_their_token_and_say_so(secured: Secured):
+    token = secured.token("operator", 3.0)
+    words = bearer(token)
+    with (
+        events(f"{secured.url}/notifications", *words, filter="price > 0") as stream,
+        events(f"{secured.url}/overlay/live", *words) as live,
+    ):
+        began = time.monotonic()
+        for each in (stream, live):
+            last = each.rest()
+            assert "event: end\ndata: " in last
+            assert "the token has expired" in last
+        assert time.monotonic() - began < 6.0
+    found = curl(f"{secured.url}/overlay", *words)
+    assert (found.status, "expired" in found.json["detail"]) == (401, True)
+
+
+def test_stream_of_lines_ends_with_its_token_and_says_what_was_accepted(secured: Secured):
+    connection = secured.gateway.connection()
+    connection.putrequest("POST", "/notifications")
+    connection.putheader("content-type", "application/x-ndjson")
+    connection.putheader("authorization", f"Bearer {secured.token('pat', 2.0)}")
+    connection.putheader("transfer-encoding", "chunked")
+    connection.endheaders()
+    line = b'{"price": 1}\n'
+    chunk = b"%x\r\n%b\r\n" % (len(line), line)
+    connection.send(chunk)
+    time.sleep(3.2)
+    connection.send(chunk + b"0\r\n\r\n")
+    with closing(connection), connection.getresponse() as answer:
+        assert answer.status == 401
+        found = json.loads(answer.read())
+    assert found["accepted"] == 1
+    assert "expired" in found["detail"]
+
+
+def test_streams_end_when_the_user_is_revoked_and_others_go_on(secured: Secured):
+    before = secured.folder.files.access.read_text()
+    kim, rita = bearer(secured.token("kim")), bearer(secured.token("rita"))
+    url = f"{secured.url}/notifications"
+    try:
+        with events(url, *kim, filter="price > 2") as gone, events(url, *rita, filter="TRUE") as on:
+            secured.folder.say(f'{before}\n[revoked]\nusers = ["kim"]\n')
+            assert "event: end\n" in gone.rest()
+            assert curl(f"{secured.url}/durable/x", *kim).status == 401
+            secured.settled()
+            secured.publish({"price": 7})
+            assert on.next().data["attributes"] == {"price": 7}
+    finally:
+        secured.folder.say(before)
+
+
+def test_live_stream_ends_when_the_role_loses_the_status(secured: Secured):
+    before = secured.folder.files.access.read_text()
+    words = bearer(secured.token("wim"))
+    try:
+        with events(f"{secured.url}/overlay/live", *words) as live:
+            assert live.next().data["brokers"]["a,0"]["up"]
+            told = before.replace(
+                '[users.wim]\nroles = ["watcher"]', '[users.wim]\nroles = ["reader"]'
+            )
+            secured.folder.say(told)
+            assert "event: end\n" in live.rest()
+    finally:
+        secured.folder.say(before)
+
+
+def test_one_connection_for_each_token_however_many_requests(secured: Secured):
+    def clients() -> int:
+        # Not wim, who had no right to it a moment ago: brokers may not have read that it is back.
+        found = curl(f"{secured.url}/overlay/status", *bearer(secured.token("operator"))).json
+        return sum(
+            name.startswith("pat/")
+            for each in found["brokers"].values()
+            for name in each["clients"]
+        )
+
+    before, words = clients(), bearer(secured.token("pat"))
+    for _ in range(5):
+        assert post(f"{secured.url}/notifications", [{"price": 1}], *words).status == 202
+    assert clients() == before + 1
