@@ -63,7 +63,7 @@ def run_child(command: list[str], what: str) -> bytes:
 
 @contextmanager
 def started_role(
-    role: str, options: dict[str, Any], module: str = "octopis.benchmarks.broker_roles"
+    role: str, options: dict[str, Any], module: str = "octopis.benchmarks.live.roles"
 ) -> Iterator["RoleProcess"]:
     """Run a role of a module meanwhile; whatever happens, its process ends."""
     command = [sys.executable, "-m", module, role, msgspec.json.encode(options).decode()]

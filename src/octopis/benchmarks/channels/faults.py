@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from octopis.benchmarks.broker_roles import overlay_named
 from octopis.benchmarks.channels.clients import Publisher, Subscriber
 from octopis.benchmarks.channels.logs import KINDS, Verdict, Wants, longest_silences
 from octopis.benchmarks.channels.stage import Memory, Stage, stage
+from octopis.benchmarks.live.roles import overlay_named
 from octopis.core.model import BrokerId
 from octopis.core.topology import SCOT
 from octopis.errors import InvalidConfiguration

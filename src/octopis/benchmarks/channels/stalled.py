@@ -12,10 +12,10 @@ from pathlib import Path
 
 import msgspec
 
-from octopis.benchmarks.broker_roles import overlay_named
 from octopis.benchmarks.channels.clients import Publisher, Subscriber
 from octopis.benchmarks.channels.logs import Verdict, Wants, rate
 from octopis.benchmarks.channels.stage import Stage, stage
+from octopis.benchmarks.live.roles import overlay_named
 from octopis.broker.settings import ClientPolicy
 from octopis.core.model import BrokerId
 

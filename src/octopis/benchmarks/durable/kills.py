@@ -13,12 +13,12 @@ from random import Random
 
 import msgspec
 
-from octopis.benchmarks.broker_roles import overlay_named
 from octopis.benchmarks.channels.clients import Publisher
 from octopis.benchmarks.channels.logs import KINDS, Wants
 from octopis.benchmarks.durable.logs import DurableVerdict, judge, read_lives, read_said
 from octopis.benchmarks.durable.stage import Stage, Subscriber, stage
 from octopis.benchmarks.kills.witnesses import spread
+from octopis.benchmarks.live.roles import overlay_named
 from octopis.core.model import BrokerId
 
 PUBLISHERS = 6

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from octopis.benchmarks.broker_roles import overlay_named
+from octopis.benchmarks.live.roles import overlay_named
 from octopis.benchmarks.processes import free_ports, resident_mb
 from octopis.core.model import BrokerId
 from octopis.errors import OperationFailed
