@@ -41,7 +41,7 @@ from octopis.core.delivery.posts import Post
 from octopis.core.delivery.receiver import Missed
 from octopis.core.model import BrokerId
 from octopis.core.routing import Broker
-from octopis.core.routing.spreading import LIFE_BITS
+from octopis.core.routing.algorithms.spreading import LIFE_BITS
 from octopis.errors import NotPermitted, ProtocolError
 from octopis.security.identity import Identity
 
