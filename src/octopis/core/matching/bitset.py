@@ -90,7 +90,6 @@ class BitsetIndex(Generic[Id, Destination]):
 
     def __init__(self, submit: Submit | None = None) -> None:
         self._submit = submit
-        self._join: _Join | None = None
         self._forget_numbers()
         self._destination_numbers: dict[Destination, int] = {}
         self._known_answers: dict[int, tuple[Destination, ...]] = {}
@@ -108,6 +107,7 @@ class BitsetIndex(Generic[Id, Destination]):
         self._free: list[int] = []
         self._terms = 0
         self._rare = RareLists()
+        self._join: _Join | None = None  # what is being built has their numbers
 
     # Adding and removing
 
@@ -376,7 +376,6 @@ class BitsetIndex(Generic[Id, Destination]):
         ids, members = self._ids, [member for member in self._members if member is not None]
         places = list(self._destination_numbers)
         self._forget_numbers()
-        self._join = None
         self._layers, self._pending = [], {}
         self._pending_weight = self._pending_terms = 0
         for old in members:

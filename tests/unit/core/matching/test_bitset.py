@@ -179,6 +179,20 @@ def test_many_that_go_while_their_layers_are_joined_go_at_once(monkeypatch: pyte
     assert sorted(index.matches([{"a": 1}])[0]) == [*range(1, 1_500, 2)]
 
 
+def test_all_that_go_while_their_layers_are_joined_leave_nothing_behind():
+    later = Later()
+    index: BitsetIndex[int, str] = BitsetIndex(later.submit)
+    index.add_many((number, ANY, "link") for number in range(1_500))
+    index.tidy()
+    for number in range(1_500):
+        index.remove(number)
+    later.build()
+    index.add_many((number, parse_filter("b > 0"), "link") for number in range(2_000, 2_100))
+    assert index.matches([{"a": 1}]) == [[]]
+    assert sizes(index) == [100]
+    assert sorted(index.matches([{"b": 1}])[0]) == [*range(2_000, 2_100)]
+
+
 def test_layers_that_are_large_enough_are_joined_no_more():
     later = Later()
     index: BitsetIndex[int, str] = BitsetIndex(later.submit)
