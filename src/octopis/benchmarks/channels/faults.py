@@ -200,7 +200,7 @@ async def _hurt_once(found: Stage, fault: Fault) -> None:
         await brokers.stop(broker)
         await asyncio.sleep(fault.seconds)
         await brokers.go_on(broker)
-    await found.is_back(broker, _BACK_S)
+    await found.brokers.is_back(broker, _BACK_S)
 
 
 def _silences(found: Stage, done: Sequence[tuple[Fault, float]], finished: float) -> list[Silence]:
