@@ -28,8 +28,9 @@ from octopis.scenario.costs import format_profile
 from octopis.signals import stops_as_interrupts
 
 app = typer.Typer(
-    help="Measure OctopiS here: matching, routing, simulator, faults, broker, gateway, attack, "
-    "kills, channels, store, pipeline, metrics, security, fuzz.",
+    help="Measure OctopiS here: matching, routing, simulator, faults, calibrate, broker, gateway, "
+    "metrics, security, store, durable, pipeline; attack, kills, channels, durable-kills, "
+    "streaming-kills, fuzz.",
     no_args_is_help=True,
 )
 SeedOption = live.SeedOption
