@@ -1,5 +1,6 @@
 """The processes of benchmarks: none of them outlives the one who has started it."""
 
+import asyncio
 import os
 import secrets
 import signal
@@ -59,6 +60,19 @@ def run_child(command: list[str], what: str) -> bytes:
     if process.returncode:
         raise OperationFailed(f"{what} failed with status {process.returncode}")
     return printed
+
+
+async def end_of_orders(*processes: asyncio.subprocess.Process) -> None:
+    """Tell processes that no orders will come any more, and wait until they have ended."""
+    for process in processes:
+        assert process.stdin is not None, "it is started to take orders"
+        process.stdin.close()
+    for process in processes:
+        try:
+            await asyncio.wait_for(process.wait(), _WAIT_S)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
 
 
 @contextmanager

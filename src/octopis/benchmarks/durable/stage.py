@@ -13,10 +13,9 @@ from octopis.benchmarks.channels.clients import Publisher
 from octopis.benchmarks.channels.logs import Wants
 from octopis.benchmarks.durable.clients import Publishers, Taker
 from octopis.benchmarks.kills.brokers import MortalBrokers, mortal_brokers
+from octopis.benchmarks.processes import end_of_orders
 from octopis.core.model import BrokerId
 from octopis.errors import OperationFailed
-
-_END_S = 10.0
 
 
 class Subscriber(msgspec.Struct, frozen=True):
@@ -83,15 +82,7 @@ class Stage:
 
     async def close(self) -> None:
         """End all processes of clients."""
-        for process in self._processes.values():
-            assert process.stdin is not None
-            process.stdin.close()
-        for process in self._processes.values():
-            try:
-                await asyncio.wait_for(process.wait(), _END_S)
-            except TimeoutError:
-                process.kill()
-                await process.wait()
+        await end_of_orders(*self._processes.values())
 
     async def _start_subscriber(self, name: str) -> None:
         life = self._lives[name] = self._lives.get(name, 0) + 1

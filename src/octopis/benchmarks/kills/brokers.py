@@ -12,12 +12,11 @@ import msgspec
 
 import octopis
 from octopis.benchmarks.live.roles import overlay_named
-from octopis.benchmarks.processes import free_ports, resident_mb
+from octopis.benchmarks.processes import end_of_orders, free_ports, resident_mb
 from octopis.core.model import BrokerId
 from octopis.errors import OperationFailed
 from octopis.overlay.status import Statuses, ask_all
 
-_END_S = 10.0
 _SETTLE_S = 60.0
 _LOOK_S = 0.05
 
@@ -125,10 +124,4 @@ async def mortal_brokers(
             await brokers.start(broker)
         yield brokers
     finally:
-        assert process.stdin is not None
-        process.stdin.close()
-        try:
-            await asyncio.wait_for(process.wait(), _END_S)
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+        await end_of_orders(process)
