@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from octopis.benchmarks.broker_roles import overlay_named
 from octopis.benchmarks.kills.run import Aftermath, Blow, strike
+from octopis.benchmarks.live.roles import overlay_named
 from support.live import run_live
 
 OVERLAY = "figure-3"

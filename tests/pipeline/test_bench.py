@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from octopis.benchmarks import pipeline, readings, spark_figures
-from octopis.benchmarks.made_trace import write_made_trace
-from octopis.benchmarks.parts import Part
+from octopis.benchmarks.spark import pipeline, readings
+from octopis.benchmarks.spark.figures import worker_memory
+from octopis.benchmarks.spark.made_trace import write_made_trace
+from octopis.benchmarks.spark.parts import Part
 from octopis.pipeline.spark.traces import open_trace, read_trace
 
 
@@ -70,6 +71,6 @@ def test_memory_of_workers_is_seen(spark: SparkSession):
             yield batch
         assert held
 
-    with spark_figures.worker_memory() as peak:
+    with worker_memory() as peak:
         spark.range(0, 1, 1, 1).mapInArrow(hold, "id long").collect()
     assert peak.mb > 200

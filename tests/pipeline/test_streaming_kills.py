@@ -1,6 +1,6 @@
 """Everything dies while Spark reads a stream and writes it back, and every row is there once."""
 
-from octopis.benchmarks.streaming_kills import Plan, run
+from octopis.benchmarks.spark.streaming_kills import Plan, run
 
 
 def test_rows_are_read_and_written_once_whatever_dies():

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from octopis.core.filters import Filter, parse_filter
-from octopis.core.matching import BitsetIndex, LinearIndex, bitset, block, layer, lists
+from octopis.core.matching import BitsetIndex, LinearIndex, bitset, block, layer, layers, lists
 from octopis.core.matching.block import Block
 from octopis.core.matching.layer import Layer
+from octopis.core.matching.layers import Layers
 from octopis.core.matching.lists import RareLists
 from support.author import COMPARATORS, Attributes, Author
 
@@ -77,7 +78,7 @@ class Pair:
 def reached(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count what the tests drive the fast index through."""
     counts: Counter[str] = Counter()
-    init, build, init_layer = Block.__init__, BitsetIndex._build, Layer.__init__
+    init, build, init_layer = Block.__init__, Layers.build, Layer.__init__
 
     def counted_init(self: Block, entries: Any, named: Any) -> None:
         init(self, entries, named)
@@ -102,7 +103,7 @@ def reached(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         listed = [each for entries in self._lists.values() for each in entries]
         counts["entries in several lists"] += any(each.is_shared for each in listed)
 
-    def counted_build(self: BitsetIndex[Any, Any], members: Any) -> None:
+    def counted_build(self: Layers, members: Any) -> None:
         before, added = len(self._layers), len(members)
         build(self, members)
         counts["joins of all layers"] += not added
@@ -124,7 +125,7 @@ def reached(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     monkeypatch.setattr(RareLists, "_hand_back", counted_hand_back)
     monkeypatch.setattr(Block, "__init__", counted_init)
     monkeypatch.setattr(Layer, "__init__", counted_init_layer)
-    monkeypatch.setattr(BitsetIndex, "_build", counted_build)
+    monkeypatch.setattr(Layers, "build", counted_build)
     return counts
 
 
@@ -198,7 +199,8 @@ def test_columns_of_thousands_of_boundaries_have_gaps_and_equal_the_oracle(
     pair.check(batch)
     for attributes in batch[:10]:
         pair.check([attributes])
-    (main,) = pair.fast._layers[0]._blocks.values()
+    (layer,) = pair.fast._layers
+    (main,) = layer._blocks.values()
     columns = main._columns
     assert max(column._positions.count for column in columns) > 1024
     assert reached["blocks with gaps"] == 1
@@ -300,8 +302,8 @@ ENTRIES = st.lists(ENTRY, max_size=12)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make blocks of few subscriptions, with few cells, and join layers soon."""
     monkeypatch.setattr(bitset, "_PENDING_MAX", 2)
-    monkeypatch.setattr(bitset, "_GROWTH", 1)
-    monkeypatch.setattr(bitset, "_READ_MEMBERS", 5)
+    monkeypatch.setattr(layers, "_GROWTH", 1)
+    monkeypatch.setattr(layers, "_READ_MEMBERS", 5)
     monkeypatch.setattr(block, "_CELLS_MAX", 3)
     monkeypatch.setattr(layer, "_COMMON_MIN", 2)
     monkeypatch.setattr(layer, "_COMMON_MAX", 3)

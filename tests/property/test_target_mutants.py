@@ -10,11 +10,12 @@ import msgspec
 import pytest
 
 from octopis.core.model import BrokerId
-from octopis.core.routing import Broker, LinkStatus, Reason, algorithms
+from octopis.core.routing import Broker, LinkStatus, Reason
+from octopis.core.routing.algorithms import strategy as algorithms
+from octopis.core.routing.algorithms.repair import Repair
+from octopis.core.routing.algorithms.spreading import Spreading
+from octopis.core.routing.algorithms.tnr import Crossroads, Parts, TargetPlan, is_open, onward, plan
 from octopis.core.routing.messages import HostTable
-from octopis.core.routing.repair import Repair
-from octopis.core.routing.spreading import Spreading
-from octopis.core.routing.tnr import Crossroads, Parts, TargetPlan, is_open, onward, plan
 from support import target_laws as laws
 from support import target_trials as trials
 from support.target_ways import Rule

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from octopis.benchmarks import faults
+from octopis.benchmarks.simulator import faults
 from octopis.core.routing import Algorithm
 from octopis.core.topology import from_catalogue
 from octopis.errors import InvalidConfiguration

@@ -14,7 +14,7 @@ from octopis.core.delivery.channels import Channels
 from octopis.core.delivery.posts import Ack, Open
 from octopis.core.delivery.receiver import Missed, Receiver, origin_of
 from octopis.core.delivery.sender import Sender
-from octopis.core.routing import target_routing
+from octopis.core.routing.algorithms import target_routing
 from octopis.core.routing.messages import NotificationMessage, copy_for
 from octopis.simulator.soak.plan import Kind, plan_of
 from octopis.simulator.soak.run import run_seed

@@ -35,7 +35,7 @@ class BrokerProcess:
             "brokers": [number],
         }
         self.address = f"octopis://127.0.0.1:{ports[number]}"
-        self._command = [sys.executable, "-m", "octopis.benchmarks.broker_roles", "brokers"]
+        self._command = [sys.executable, "-m", "octopis.benchmarks.live.roles", "brokers"]
         self._command.append(json.dumps(options))
         self.popen = self._start()
 

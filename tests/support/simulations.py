@@ -114,6 +114,18 @@ def plain(**changes: float) -> Costs:
     return msgspec.structs.replace(PLAIN, **changes)
 
 
+def one_publication(algorithm: Algorithm, *targets: str, **changes: float) -> Setup:
+    """Return a scenario in which all these brokers get one notification; `changes` are of costs."""
+    return Setup(
+        algorithm=algorithm,
+        subscribers=tuple(
+            Subscribes(target, at_ns=number * 10**7) for number, target in enumerate(targets)
+        ),
+        publications=(Publishes("a,0"),),
+        costs=plain(**changes),
+    )
+
+
 def written(setup: Setup, folder: Path) -> Scenario:
     """Write a scenario, and read it back."""
     routing = RoutingOptions(setup.algorithm, setup.congestion_threshold, setup.window_ns / MS)

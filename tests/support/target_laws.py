@@ -3,7 +3,7 @@
 from random import Random
 
 from octopis.core.model import BrokerId
-from octopis.core.routing.tnr import plan
+from octopis.core.routing.algorithms.tnr import plan
 from support.target_ways import (
     Journey,
     Rule,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from octopis.core.model import BrokerId
 from octopis.core.routing import LinkStatus, Reason
-from octopis.core.routing.tnr import Crossroads, Onward, TargetPlan, plan
+from octopis.core.routing.algorithms.tnr import Crossroads, Onward, TargetPlan, plan
 from octopis.core.topology import SCOT, LinkKind
 from support.scenarios import random_overlay
 

@@ -1,5 +1,6 @@
 """The processes of benchmarks: none of them outlives the one who has started it."""
 
+import asyncio
 import os
 import secrets
 import signal
@@ -61,9 +62,22 @@ def run_child(command: list[str], what: str) -> bytes:
     return printed
 
 
+async def end_of_orders(*processes: asyncio.subprocess.Process) -> None:
+    """Tell processes that no orders will come any more, and wait until they have ended."""
+    for process in processes:
+        assert process.stdin is not None, "it is started to take orders"
+        process.stdin.close()
+    for process in processes:
+        try:
+            await asyncio.wait_for(process.wait(), _WAIT_S)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
 @contextmanager
 def started_role(
-    role: str, options: dict[str, Any], module: str = "octopis.benchmarks.broker_roles"
+    role: str, options: dict[str, Any], module: str = "octopis.benchmarks.live.roles"
 ) -> Iterator["RoleProcess"]:
     """Run a role of a module meanwhile; whatever happens, its process ends."""
     command = [sys.executable, "-m", module, role, msgspec.json.encode(options).decode()]

@@ -41,7 +41,7 @@ from octopis.core.delivery.posts import Post
 from octopis.core.delivery.receiver import Missed
 from octopis.core.model import BrokerId
 from octopis.core.routing import Broker
-from octopis.core.routing.spreading import LIFE_BITS
+from octopis.core.routing.algorithms.spreading import LIFE_BITS
 from octopis.errors import NotPermitted, ProtocolError
 from octopis.security.identity import Identity
 
@@ -126,18 +126,7 @@ class LiveBroker:
         self.posting = None if channels is None else self._post(channels)
         first = time.time_ns() // 1000  # above what it has used before a restart, if the clock is
         self.inquiries = Inquiries(self.core, overlay.scot, self.links, self.effects, first)
-        self.intake = Intake(
-            self.core,
-            self.effects,
-            self.backpressure,
-            self.recorder,
-            self.inquiries,
-            self.pace,
-            clients=self.clients,
-            limits=overlay.limits,
-            posting=self.posting,
-            keeping=self.keeping,
-        )
+        self.intake = self._take_in()
         self.committing: Committing | None = None
         self.desk = None if self.keeping is None else self._begin_to_keep(self.keeping)
         self.start_up = StartUp(self.core, overlay.limits.sync_s, self.intake.open)
@@ -156,6 +145,20 @@ class LiveBroker:
         self.listening = Listening(self, self._reception)
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping_at: float | None = None
+
+    def _take_in(self) -> Intake:
+        return Intake(
+            self.core,
+            self.effects,
+            self.backpressure,
+            self.recorder,
+            self.inquiries,
+            self.pace,
+            clients=self.clients,
+            limits=self.overlay.limits,
+            posting=self.posting,
+            keeping=self.keeping,
+        )
 
     def _begin_to_keep(self, keeping: Keeping) -> Desk:
         assert self.posting is not None, "what is kept goes on channels"

@@ -58,7 +58,7 @@ COMMANDS = {
     "route": CommandPlace("octopis.cli.route:app", "Routing: explain a path, show the cases."),
     "sim": CommandPlace(
         "octopis.cli.sim:app",
-        "Overlays in virtual time: make an example scenario, run it, replay a violation.",
+        "Overlays in virtual time: example, run, replay, soak.",
     ),
     "overlay": CommandPlace(
         "octopis.cli.live.overlay:app",
@@ -91,8 +91,9 @@ COMMANDS = {
     ),
     "bench": CommandPlace(
         "octopis.cli.bench.app:app",
-        "Measure OctopiS here: matching, routing, simulator, faults, broker, gateway, attack, "
-        "kills, channels, store, pipeline, metrics, security, fuzz.",
+        "Measure OctopiS here: matching, routing, simulator, faults, calibrate, broker, gateway, "
+        "metrics, security, store, durable, pipeline; attack, kills, channels, durable-kills, "
+        "streaming-kills, fuzz.",
     ),
 }
 

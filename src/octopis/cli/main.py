@@ -19,19 +19,19 @@ Start with [bold]octopis demo[/bold], then look around:
   [cyan]octopis topology[/cyan]   overlays: list, show, check, plan, draw
   [cyan]octopis filter[/cyan]     subscriptions: check, explain, covers, convert
   [cyan]octopis route[/cyan]      notifications: explain their way, show the cases
-  [cyan]octopis sim[/cyan]        overlays in virtual time: example, run, replay
+  [cyan]octopis sim[/cyan]        overlays in virtual time: example, run, replay, soak
   [cyan]octopis overlay[/cyan]    live brokers on this machine: up, list, status, down, play, config
   [cyan]octopis broker[/cyan]     one live broker in the foreground, for one broker per machine: run
   [cyan]octopis pub[/cyan], [cyan]sub[/cyan]   publish and subscribe from the shell
   [cyan]octopis gateway[/cyan]    HTTP, WebSocket and events for a live overlay, and its page: run
   [cyan]octopis store[/cyan]      what brokers keep on disk: check
   [cyan]octopis durable[/cyan]    subscriptions that outlive their readers: list, show, move, drop
-  [cyan]octopis security[/cyan]   who may do what on an overlay: init, token, check, ...
+  [cyan]octopis security[/cyan]   who may do what: init, client, password, token, check, audit
   [cyan]octopis workload[/cyan]   scenarios from your data, on Spark: ingest, estimate, build, truth
   [cyan]octopis sweep[/cyan]      many simulations at once, on Spark
   [cyan]octopis trace[/cyan]      what runs have left behind: metrics, check, plot
   [cyan]octopis evaluate[/cyan]   the paper's experiments, and our results beside the paper's
-  [cyan]octopis bench[/cyan]      measure: matching, routing, simulator, broker, attack, pipeline
+  [cyan]octopis bench[/cyan]      measure: matching, routing, simulator, broker, pipeline
 
 Each command explains itself with --help.
 """

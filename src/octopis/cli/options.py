@@ -57,7 +57,7 @@ Conf = Annotated[
     typer.Option(
         "--conf",
         metavar="KEY=VALUE",
-        help="A setting of Spark, such as spark.driver.memory=8g; may be repeated.",
+        help="A setting of Spark, as `spark-submit` takes it; may be repeated.",
     ),
 ]
 

@@ -17,7 +17,7 @@ from octopis.cli.topology import load
 from octopis.core.filters.print_sql import print_value
 from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm
-from octopis.core.routing.dnr import CASES, Case
+from octopis.core.routing.algorithms.dnr import CASES, Case
 from octopis.core.topology import NamedTopology
 from octopis.errors import InvalidConfiguration
 from octopis.explain.cases import COLUMNS, rows

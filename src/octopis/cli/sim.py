@@ -36,7 +36,7 @@ from octopis.simulator.run import delay_quantiles, run
 from octopis.trace import Level, RunSummary
 
 app = typer.Typer(
-    help="Overlays in virtual time: make an example scenario, run it, replay a violation.",
+    help="Overlays in virtual time: example, run, replay, soak.",
     no_args_is_help=True,
 )
 

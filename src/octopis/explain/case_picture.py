@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse, Rectangle
 
 from octopis.core.routing.algorithms import Algorithm
-from octopis.core.routing.dnr import CASES
+from octopis.core.routing.algorithms.dnr import CASES
 from octopis.explain.arrows import (
     CARRIES_CBV_P,
     arrow_handles,

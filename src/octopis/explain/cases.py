@@ -2,7 +2,7 @@
 
 from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId, Notification
-from octopis.core.routing.dnr import CASES, Case
+from octopis.core.routing.algorithms.dnr import CASES, Case
 from octopis.core.topology import SCOT, AcyclicFactor, ConnectivityFactor
 from octopis.explain.question import AskedSubscriber, Question
 

@@ -5,12 +5,9 @@ end of standard input is the order to stop, which also comes when the starter is
 """
 
 import asyncio
-import contextlib
 import logging
-import os
 import socket
 import sys
-import threading
 from pathlib import Path
 
 import msgspec
@@ -25,6 +22,7 @@ from octopis.gateway.serving.server import quiet_uvicorn, serve
 from octopis.gateway.settings import GatewayOptions
 from octopis.overlay.deployment import raise_file_limit, spare_the_collector
 from octopis.overlay.gateway import GatewayOrder
+from octopis.overlay.orders import hear_orders, say
 from octopis.overlay.process import LOG_FORMAT
 
 _LATEST_END_S = 8.0
@@ -53,24 +51,9 @@ async def _serve(order: GatewayOrder) -> None:
         view, security=security_of(view.overlay, order.credentials or None, None)
     )
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    threading.Thread(target=_hear_the_end, args=(loop, stop), daemon=True).start()
+    hear_orders(stop, _LATEST_END_S)
     listener = socket.socket(fileno=order.listener)
-    await serve(view, GatewayOptions(slow=slow), listener, stop, lambda: _say("ready"))
-
-
-def _hear_the_end(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    while os.read(sys.stdin.fileno(), 64):
-        pass
-    with contextlib.suppress(RuntimeError):  # the loop is closed: the end is near anyway
-        loop.call_soon_threadsafe(stop.set)
-    threading.Event().wait(_LATEST_END_S)
-    os._exit(1)
-
-
-def _say(line: str) -> None:
-    with contextlib.suppress(OSError):  # the starter is gone, and the end of orders says so, too
-        os.write(sys.stdout.fileno(), f"{line}\n".encode())
+    await serve(view, GatewayOptions(slow=slow), listener, stop, lambda: say("ready"))
 
 
 if __name__ == "__main__":

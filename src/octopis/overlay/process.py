@@ -9,11 +9,9 @@ the next time either, "refused" and why. `Child` is the starter's side of that, 
 import asyncio
 import contextlib
 import logging
-import os
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -32,6 +30,7 @@ from octopis.overlay.deployment import (
     spare_the_collector,
 )
 from octopis.overlay.metrics import shown_at
+from octopis.overlay.orders import hear_orders, say
 from octopis.overlay.settings import parse_overlay
 from octopis.trace import Level
 
@@ -188,7 +187,7 @@ def main() -> None:
     except OctopisError as failure:
         logging.getLogger(__name__).error("%s", failure)  # noqa: TRY400 - one clear sentence
         if not isinstance(failure, StoreFull):  # there may be room the next time
-            _say(f"refused {' '.join(str(failure).split())}")
+            say(f"refused {' '.join(str(failure).split())}")
         sys.exit(failure.exit_status)
 
 
@@ -204,42 +203,21 @@ async def _serve(order: ProcessOrder) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    latest_s = overlay.limits.drain_s + _LATEST_END_S
-    threading.Thread(target=_hear_orders, args=(loop, drain, stop, latest_s), daemon=True).start()
+    hear_orders(stop, overlay.limits.drain_s + _LATEST_END_S, {b"drain": drain})
     trace = None if order.trace is None else TraceOptions(Path(order.trace), order.level)
     async with running(overlay, list(listeners), listeners, trace, link_listeners) as live:
         ready = loop.create_task(all_ready(live.values()))
-        ready.add_done_callback(lambda task: None if task.cancelled() else _say("ready"))
+        ready.add_done_callback(lambda task: None if task.cancelled() else say("ready"))
         stopped = loop.create_task(stop.wait())
         drains = loop.create_task(drain.wait())
         await asyncio.wait([stopped, drains], return_when=asyncio.FIRST_COMPLETED)
         for each in live.values():
             each.begin_stop()
         while not stop.is_set():
-            _say(f"queued {sum(each.queued for each in live.values())}")
+            say(f"queued {sum(each.queued for each in live.values())}")
             await asyncio.wait([stopped], timeout=_REPORT_S)
         for task in (ready, drains):
             task.cancel()
-
-
-def _hear_orders(
-    loop: asyncio.AbstractEventLoop, drain: asyncio.Event, stop: asyncio.Event, latest_s: float
-) -> None:
-    """Pass orders on; a thread of its own hears them even where the event loop is stuck."""
-    # The descriptor itself: at exit, nobody may wait for a lock that this thread holds.
-    orders = sys.stdin.fileno()
-    while word := os.read(orders, 64):
-        if b"drain" in word:
-            loop.call_soon_threadsafe(drain.set)
-    with contextlib.suppress(RuntimeError):  # the loop is closed: the end is near anyway
-        loop.call_soon_threadsafe(stop.set)
-    threading.Event().wait(latest_s)
-    os._exit(1)
-
-
-def _say(line: str) -> None:
-    with contextlib.suppress(OSError):  # the starter is gone, and the end of orders says so, too
-        os.write(sys.stdout.fileno(), f"{line}\n".encode())
 
 
 if __name__ == "__main__":

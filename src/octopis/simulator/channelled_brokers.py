@@ -25,8 +25,8 @@ from octopis.core.delivery.options import DeliveryOptions
 from octopis.core.delivery.posts import Post, way_of
 from octopis.core.model import BrokerId, Notification
 from octopis.core.routing import Broker, Deliver, Effect
+from octopis.core.routing.algorithms.tnr import Crossroads
 from octopis.core.routing.messages import NotificationMessage
-from octopis.core.routing.tnr import Crossroads
 from octopis.core.topology import SCOT
 from octopis.scenario.folder import Scenario
 from octopis.simulator.audience import Copy, Flight

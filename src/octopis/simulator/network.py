@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from octopis.core.model import BrokerId
-from octopis.core.routing import Reason, snr
+from octopis.core.routing import Reason
+from octopis.core.routing.algorithms import snr
 from octopis.core.routing.link_status import LinkStatus
 from octopis.core.topology import SCOT, LinkKind
 from octopis.scenario.dead import parts

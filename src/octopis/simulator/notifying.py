@@ -8,8 +8,9 @@ was done once for all brokers. Where real brokers run instead, the trace is the 
 
 from abc import ABC, abstractmethod
 
-from octopis.core.routing import LinkStatus, Reason, dnr
-from octopis.core.routing.bid import Trees
+from octopis.core.routing import LinkStatus, Reason
+from octopis.core.routing.algorithms import dnr
+from octopis.core.routing.algorithms.bid import Trees
 from octopis.scenario.costs import Costs, target_bytes
 from octopis.simulator.audience import Copy, Flight
 from octopis.simulator.kernel import Kernel

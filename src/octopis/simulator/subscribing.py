@@ -5,8 +5,9 @@ network is built, or under TNR, which looks at queues, each time. An overlay wit
 each subscription is made once, needs no more.
 """
 
-from octopis.core.routing import Reason, bid, sbp
-from octopis.core.routing.spreading import EARLY_MAX
+from octopis.core.routing import Reason
+from octopis.core.routing.algorithms import bid, sbp
+from octopis.core.routing.algorithms.spreading import EARLY_MAX
 from octopis.errors import OperationFailed
 from octopis.scenario.costs import Costs, target_bytes
 from octopis.simulator.audience import Broadcast, Copy

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from octopis.core.routing import LinkStatus, Reason, tnr
+from octopis.core.routing import LinkStatus, Reason
+from octopis.core.routing.algorithms import tnr
 from octopis.simulator.network import Network, Station, Way
 
 _KNOWN_MAX = 512

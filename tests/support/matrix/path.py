@@ -40,31 +40,25 @@ class Path(ABC):
     def probes(self) -> Mapping[str, Probe]:
         """Return the verbs that this path has, and how each is tried."""
 
+    @abstractmethod
     def look(self, ground: Ground, person: Person) -> set[str]:
         """Ask for everything, and return the samples that came. Raises what is refused."""
-        raise NotImplementedError
-
-    @property
-    def has_look(self) -> bool:
-        return type(self).look is not Path.look
 
     def verbs(self) -> list[str]:
         """Return all that can be tried here."""
-        return [*(("subscribe", *SAMPLES) if self.has_look else ()), *self.probes()]
+        return ["subscribe", *SAMPLES, *self.probes()]
 
     def tried(self, ground: Ground, person: Person) -> dict[str, bool | BaseException]:
         """Try everything, and return what was allowed, or what went wrong."""
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            looking = pool.submit(self._looked, ground, person) if self.has_look else None
+            looking = pool.submit(self._looked, ground, person)
             trying = {
                 verb: pool.submit(probe, ground, person) for verb, probe in self.probes().items()
             }
         found = {verb: each.exception() or each.result() for verb, each in trying.items()}
-        if looking is not None:
-            failure = looking.exception()
-            seen = chain(("subscribe",), SAMPLES)
-            found |= {verb: failure or looking.result()[verb] for verb in seen}
-        return found
+        failure = looking.exception()
+        seen = chain(("subscribe",), SAMPLES)
+        return found | {verb: failure or looking.result()[verb] for verb in seen}
 
     def _looked(self, ground: Ground, person: Person) -> dict[str, bool]:
         seen: set[str] = set()

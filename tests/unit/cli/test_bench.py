@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from octopis.benchmarks import calibration, hostile, store
 from octopis.benchmarks.channels.faults import FaultsFound
 from octopis.benchmarks.channels.logs import Verdict
 from octopis.benchmarks.channels.stage import Memory
+from octopis.benchmarks.core import hostile
+from octopis.benchmarks.durable import store
+from octopis.benchmarks.simulator import calibration
 from octopis.scenario.costs import profile_named
 from support.descendants import descendants, still_running
 from support.overlay_command import wait_until
@@ -226,7 +228,7 @@ def test_profile_that_is_there_is_replaced_only_by_force(octopis, tmp_path, monk
         measured.append(seed)
         return profile_named("octopis")
 
-    monkeypatch.setattr("octopis.benchmarks.calibration.calibrate", calibrate)
+    monkeypatch.setattr("octopis.benchmarks.simulator.calibration.calibrate", calibrate)
     status, _, error = octopis("bench", "calibrate", "--out", str(mine))
     assert status == 2
     assert f"{mine} is there already: choose another name, or say --force to replace it" in error

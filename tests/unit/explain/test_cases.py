@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from octopis.core.routing import Algorithm
-from octopis.core.routing.dnr import CASES, Case
+from octopis.core.routing.algorithms.dnr import CASES, Case
 from octopis.explain.cases import COLUMNS, question_for, rows
 from octopis.explain.explainer import explain
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from octopis.benchmarks.matching import BruteForce
+from octopis.benchmarks.core.matching import BruteForce
 from octopis.core.filters.tree import to_conjunctions
 from octopis.core.matching import LinearIndex
 from octopis.scenario.drawing import DrawnFilters

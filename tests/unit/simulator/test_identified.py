@@ -1,4 +1,5 @@
 from collections import Counter
+from functools import partial
 
 import pytest
 
@@ -6,20 +7,10 @@ from octopis.core.routing import Algorithm, Reason
 from octopis.simulator.audience import Copy
 from octopis.simulator.notifying import IdentifiedNotifying
 from octopis.simulator.simulation import Simulation
-from support.simulations import Publishes, Setup, Subscribes, plain, ran, rows, simulated
+from support.simulations import one_publication, ran, rows, simulated
 
 US = 1000
-
-
-def setup(*targets: str, **changes: float) -> Setup:
-    return Setup(
-        algorithm=Algorithm.BID,
-        subscribers=tuple(
-            Subscribes(target, at_ns=number * 10**7) for number, target in enumerate(targets)
-        ),
-        publications=(Publishes("a,0"),),
-        costs=plain(**changes),
-    )
+setup = partial(one_publication, Algorithm.BID)
 
 
 def notifying(simulation: Simulation) -> IdentifiedNotifying:

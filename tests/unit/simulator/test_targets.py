@@ -1,5 +1,7 @@
 """Target routing in the simulator: what it costs, what its trace says, and what its laws catch."""
 
+from functools import partial
+
 import pytest
 
 from octopis.core.routing import Algorithm, Reason
@@ -10,20 +12,19 @@ from octopis.simulator.notifying import TargetNotifying
 from octopis.simulator.simulation import Simulation
 from octopis.simulator.subscribing import EARLY_MAX, EarlyChanges
 from octopis.trace import Level
-from support.simulations import Publishes, Setup, Subscribes, plain, ran, rows, simulated
+from support.simulations import (
+    Publishes,
+    Setup,
+    Subscribes,
+    one_publication,
+    plain,
+    ran,
+    rows,
+    simulated,
+)
 
 US = 1000
-
-
-def setup(*targets: str, **changes: float) -> Setup:
-    return Setup(
-        algorithm=Algorithm.TNR,
-        subscribers=tuple(
-            Subscribes(target, at_ns=number * 10**7) for number, target in enumerate(targets)
-        ),
-        publications=(Publishes("a,0"),),
-        costs=plain(**changes),
-    )
+setup = partial(one_publication, Algorithm.TNR)
 
 
 def notifying(simulation: Simulation) -> TargetNotifying:

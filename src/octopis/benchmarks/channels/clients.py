@@ -23,6 +23,7 @@ import uvloop
 
 import octopis
 from octopis.benchmarks.channels.logs import KINDS, Wants
+from octopis.benchmarks.processes import end_of_orders
 from octopis.client.client import WINDOW, Client
 from octopis.client.streams import Gap, Notifications
 from octopis.core.model import Value
@@ -33,7 +34,6 @@ _CONNECT_S = 60.0
 _STEP_S = 0.01
 _AT_ONCE = 100
 _AGAIN_S = 0.05
-_END_S = 10.0
 
 
 class Somebody(msgspec.Struct, frozen=True):
@@ -221,18 +221,12 @@ async def client_process(clients: Clients) -> AsyncIterator[ClientProcess]:
         stdout=asyncio.subprocess.PIPE,
         start_new_session=True,  # Ctrl-C is for us alone, who then end it
     )
-    assert process.stdin is not None
     try:
         found = ClientProcess(process)
         await found.answer()
         yield found
     finally:
-        process.stdin.close()
-        try:
-            await asyncio.wait_for(process.wait(), _END_S)
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+        await end_of_orders(process)
 
 
 def main() -> None:

@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from octopis.benchmarks.broker_roles import overlay_named
 from octopis.benchmarks.channels.clients import Publisher, Subscriber
 from octopis.benchmarks.channels.logs import KINDS, Verdict, Wants, longest_silences
 from octopis.benchmarks.channels.stage import Memory, Stage, stage
+from octopis.benchmarks.live.roles import overlay_named
 from octopis.core.model import BrokerId
 from octopis.core.topology import SCOT
 from octopis.errors import InvalidConfiguration
@@ -200,7 +200,7 @@ async def _hurt_once(found: Stage, fault: Fault) -> None:
         await brokers.stop(broker)
         await asyncio.sleep(fault.seconds)
         await brokers.go_on(broker)
-    await found.is_back(broker, _BACK_S)
+    await found.brokers.is_back(broker, _BACK_S)
 
 
 def _silences(found: Stage, done: Sequence[tuple[Fault, float]], finished: float) -> list[Silence]:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import msgspec
 
-from octopis.benchmarks.broker_roles import overlay_named
 from octopis.benchmarks.channels.clients import Publisher, Subscriber
 from octopis.benchmarks.channels.logs import Verdict, Wants, rate
 from octopis.benchmarks.channels.stage import Memory, stage
+from octopis.benchmarks.live.roles import overlay_named
 from octopis.errors import InvalidConfiguration
 
 TIMES = 10

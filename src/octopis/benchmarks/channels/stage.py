@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-import octopis
 from octopis.benchmarks.channels.clients import (
     ClientProcess,
     Clients,
@@ -28,10 +27,8 @@ from octopis.benchmarks.channels.logs import (
 )
 from octopis.benchmarks.kills.brokers import MortalBrokers, mortal_brokers
 from octopis.core.model import BrokerId
-from octopis.errors import OperationFailed
-from octopis.overlay.status import Statuses, ask_all, totals
+from octopis.overlay.status import totals
 
-_SETTLE_S = 60.0
 _LOOK_S = 0.1
 _SAMPLE_S = 0.5
 _PATIENCE_S = 30.0
@@ -71,34 +68,10 @@ class Stage:
         folder = str(self._folder)
         return client_process(Clients(addresses, folder, list(publishers), list(subscribers)))
 
-    async def status(self, *brokers: BrokerId) -> Statuses:
-        """Ask brokers, or all of them, how they are."""
-        places = {
-            each.short: self.brokers.addresses[each].removeprefix("octopis://")
-            for each in brokers or self.brokers.scot.brokers
-        }
-        return await ask_all(places)
-
     async def figures(self) -> dict[str, int]:
         """Return what channels count, summed over all brokers that live."""
-        found = totals(await self.status())["delivery"]
+        found = totals(await self.brokers.status())["delivery"]
         return {name: count for name, count in found.items() if isinstance(count, int)}
-
-    async def is_back(self, broker: BrokerId, limit_s: float) -> None:
-        """Wait until a broker takes requests and has all its links."""
-        deadline = time.monotonic() + limit_s
-        while time.monotonic() < deadline:
-            found = (await self.status(broker))[broker.short]
-            if found.get("ready") and all(link["up"] for link in found["links"].values()):
-                return
-            await asyncio.sleep(_LOOK_S)
-        raise OperationFailed(f"{broker} is not back within {limit_s:g} s")
-
-    async def settled(self) -> None:
-        """Wait until every broker knows all subscriptions."""
-        address = self.brokers.addresses[self.brokers.scot.brokers[0]]
-        async with octopis.connect(address, retry_s=_SETTLE_S) as client:
-            await client.settled(timeout_s=_SETTLE_S)
 
     async def finish(self) -> None:
         """Let publishers stop, and wait for all that was accepted; not for what does not come."""
@@ -170,7 +143,7 @@ async def stage(
             found.clients(subscribers=subscribers) as found.reading,
             found.clients(publishers=publishers) as found.publishing,
         ):
-            await found.settled()
+            await found.brokers.settled()
             watching = asyncio.create_task(found.watch())
             try:
                 yield found

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import msgspec
 
-from octopis.benchmarks.broker_roles import overlay_named
 from octopis.benchmarks.channels.clients import Publisher, Subscriber
 from octopis.benchmarks.channels.logs import Verdict, Wants, rate
 from octopis.benchmarks.channels.stage import Stage, stage
+from octopis.benchmarks.live.roles import overlay_named
 from octopis.broker.settings import ClientPolicy
 from octopis.core.model import BrokerId
 
@@ -102,7 +102,7 @@ async def run(plan: Plan, folder: Path, tell: Callable[[str], None]) -> StalledF
         await asyncio.sleep(plan.before_s)
         end = time.monotonic()
         async with found.clients(subscribers=[stalled]):
-            await found.settled()
+            await found.brokers.settled()
             # From when its queue is full on, who has to wait does.
             await asyncio.sleep((_WINDOW + plan.queue) / (plan.rate / 2) + 1.0)
             tell(
@@ -132,5 +132,5 @@ async def run(plan: Plan, folder: Path, tell: Callable[[str], None]) -> StalledF
 
 async def _behind(found: Stage, host: BrokerId) -> int:
     """Return how far behind the stalled one is, by its broker's word."""
-    client = (await found.status(host))[host.short]["clients"][STALLED]
+    client = (await found.brokers.status(host))[host.short]["clients"][STALLED]
     return int(client["queue_length"] + client["dropped"])

@@ -13,12 +13,12 @@ from random import Random
 
 import msgspec
 
-from octopis.benchmarks.broker_roles import overlay_named
 from octopis.benchmarks.channels.clients import Publisher
 from octopis.benchmarks.channels.logs import KINDS, Wants
 from octopis.benchmarks.durable.logs import DurableVerdict, judge, read_lives, read_said
 from octopis.benchmarks.durable.stage import Stage, Subscriber, stage
 from octopis.benchmarks.kills.witnesses import spread
+from octopis.benchmarks.live.roles import overlay_named
 from octopis.core.model import BrokerId
 
 PUBLISHERS = 6
@@ -27,6 +27,7 @@ _PATIENCE_S = 60.0
 """What has not come when nothing came for so long, will not come."""
 
 _LOOK_S = 1.0
+_BACK_S = 120.0
 KILLED, ALL_KILLED, STILL, SUBSCRIBER = "killed", "all killed", "stands still", "subscriber killed"
 
 
@@ -171,7 +172,7 @@ class _Trial:
                 await found.brokers.start(each)
         if len(brokers) > 1 or self._random.random() < 0.8:  # else the next one dies meanwhile
             for each in brokers:
-                await found.is_back(each)
+                await found.brokers.is_back(each, _BACK_S)
             self.back_s_max = max(self.back_s_max, time.monotonic() - begun)
 
     def accepted(self) -> int:

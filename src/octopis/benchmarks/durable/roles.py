@@ -1,6 +1,6 @@
 """The clients of `octopis bench durable`, each a process of its own.
 
-`python -m octopis.benchmarks.durable.roles ROLE OPTIONS`, as those of `broker_roles`: one line of
+`python -m octopis.benchmarks.durable.roles ROLE OPTIONS`, as those of `live/roles`: one line of
 JSON when it is ready, a line that lets it go, and one with what it measured.
 """
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -10,19 +9,13 @@ from typing import Any
 
 import msgspec
 
-import octopis
 from octopis.benchmarks.channels.clients import Publisher
 from octopis.benchmarks.channels.logs import Wants
 from octopis.benchmarks.durable.clients import Publishers, Taker
 from octopis.benchmarks.kills.brokers import MortalBrokers, mortal_brokers
+from octopis.benchmarks.processes import end_of_orders
 from octopis.core.model import BrokerId
 from octopis.errors import OperationFailed
-from octopis.overlay.status import ask_all
-
-_SETTLE_S = 60.0
-_BACK_S = 120.0
-_LOOK_S = 0.05
-_END_S = 10.0
 
 
 class Subscriber(msgspec.Struct, frozen=True):
@@ -54,9 +47,7 @@ class Stage:
         """Let subscribers subscribe, and publishers connect."""
         for name in self._subscribers:
             await self._start_subscriber(name)
-        address = self.brokers.addresses[self.brokers.scot.brokers[0]]
-        async with octopis.connect(address, retry_s=_SETTLE_S) as client:
-            await client.settled(timeout_s=_SETTLE_S)
+        await self.brokers.settled()
         addresses = {broker.short: url for broker, url in self.brokers.addresses.items()}
         options = Publishers(addresses, str(self._folder), list(self._publishers))
         await self._start("publish", "publish", options)
@@ -85,32 +76,13 @@ class Stage:
             found += sum(int(line.split()[1]) for line in lines if not line.startswith("?"))
         return found
 
-    async def is_back(self, broker: BrokerId) -> None:
-        """Wait until a broker takes requests and has all its links."""
-        place = self.brokers.addresses[broker].removeprefix("octopis://")
-        deadline = time.monotonic() + _BACK_S
-        while time.monotonic() < deadline:
-            found = (await ask_all({broker.short: place}))[broker.short]
-            if found.get("ready") and all(link["up"] for link in found["links"].values()):
-                return
-            await asyncio.sleep(_LOOK_S)
-        raise OperationFailed(f"{broker} is not back within {_BACK_S:g} s")
-
     def notes(self) -> list[str]:
         """Return what clients were told that they should not have been."""
         return (self._folder / "clients.log").read_text(encoding="utf-8").splitlines()
 
     async def close(self) -> None:
         """End all processes of clients."""
-        for process in self._processes.values():
-            assert process.stdin is not None
-            process.stdin.close()
-        for process in self._processes.values():
-            try:
-                await asyncio.wait_for(process.wait(), _END_S)
-            except TimeoutError:
-                process.kill()
-                await process.wait()
+        await end_of_orders(*self._processes.values())
 
     async def _start_subscriber(self, name: str) -> None:
         life = self._lives[name] = self._lives.get(name, 0) + 1

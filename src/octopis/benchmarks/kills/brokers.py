@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,12 +10,15 @@ from typing import Any
 
 import msgspec
 
-from octopis.benchmarks.broker_roles import overlay_named
-from octopis.benchmarks.processes import free_ports, resident_mb
+import octopis
+from octopis.benchmarks.live.roles import overlay_named
+from octopis.benchmarks.processes import end_of_orders, free_ports, resident_mb
 from octopis.core.model import BrokerId
 from octopis.errors import OperationFailed
+from octopis.overlay.status import Statuses, ask_all
 
-_END_S = 10.0
+_SETTLE_S = 60.0
+_LOOK_S = 0.05
 
 
 class MortalBrokers:
@@ -48,6 +52,30 @@ class MortalBrokers:
     async def cut(self, broker: BrokerId, neighbour: BrokerId) -> None:
         """Break the connection between two brokers that live; they dial again."""
         await self._order("cut", broker, neighbour)
+
+    async def status(self, *brokers: BrokerId) -> Statuses:
+        """Ask brokers, or all of them, how they are."""
+        places = {
+            each.short: self.addresses[each].removeprefix("octopis://")
+            for each in brokers or self.scot.brokers
+        }
+        return await ask_all(places)
+
+    async def is_back(self, broker: BrokerId, limit_s: float) -> None:
+        """Wait until a broker takes requests and has all its links."""
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline:
+            found = (await self.status(broker))[broker.short]
+            if found.get("ready") and all(link["up"] for link in found["links"].values()):
+                return
+            await asyncio.sleep(_LOOK_S)
+        raise OperationFailed(f"{broker} is not back within {limit_s:g} s")
+
+    async def settled(self) -> None:
+        """Wait until every broker knows all subscriptions."""
+        address = self.addresses[self.scot.brokers[0]]
+        async with octopis.connect(address, retry_s=_SETTLE_S) as client:
+            await client.settled(timeout_s=_SETTLE_S)
 
     def memory_mb(self) -> dict[BrokerId, float]:
         """Return how much each broker that lives has in memory, where the system says so."""
@@ -96,10 +124,4 @@ async def mortal_brokers(
             await brokers.start(broker)
         yield brokers
     finally:
-        assert process.stdin is not None
-        process.stdin.close()
-        try:
-            await asyncio.wait_for(process.wait(), _END_S)
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+        await end_of_orders(process)

@@ -22,8 +22,8 @@ from typing import Any, Never
 
 import msgspec
 
-from octopis.benchmarks.broker_roles import overlay_named
 from octopis.benchmarks.kills.sockets import abort_connection
+from octopis.benchmarks.live.roles import overlay_named
 from octopis.broker.settings import ClientQueues, Durability, Limits, OverlayConfiguration, Shape
 from octopis.client.address import Address
 from octopis.core.model import BrokerId

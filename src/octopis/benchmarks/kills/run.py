@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import uvloop
 
-from octopis.benchmarks.broker_roles import overlay_named
 from octopis.benchmarks.kills.brokers import MortalBrokers, mortal_brokers
 from octopis.benchmarks.kills.witnesses import Witnesses, spread, witnesses_at
+from octopis.benchmarks.live.roles import overlay_named
 from octopis.core.model import BrokerId
 from octopis.logs import without_warnings
 

@@ -20,7 +20,7 @@ from octopis.broker.settings import OverlayConfiguration
 from octopis.core.delivery.lasting.channels import LastingChannels
 from octopis.core.model import BrokerId
 from octopis.core.routing import Broker
-from octopis.core.routing.target_routing import Accepted
+from octopis.core.routing.algorithms.target_routing import Accepted
 from octopis.core.wire.link import overlay_digest
 from octopis.core.wire.published import Published
 from octopis.errors import StoreFailed, StoreFull

@@ -7,6 +7,7 @@ carry. Whoever says such a thing is cut off.
 
 from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm, Broker, Message, NotificationMessage
+from octopis.core.routing.algorithms.spreading import LIFE_BITS
 from octopis.core.routing.messages import (
     Flooded,
     HeardVersions,
@@ -19,7 +20,6 @@ from octopis.core.routing.messages import (
     Subscribe,
     TableSnapshot,
 )
-from octopis.core.routing.spreading import LIFE_BITS
 from octopis.core.topology import SCOT, LinkKind
 from octopis.errors import ProtocolError
 

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from octopis.core.model import BrokerId
-from octopis.core.routing.hosts import Version
+from octopis.core.routing.algorithms.hosts import Version
 from octopis.core.routing.messages import HostChange, HostTable
 
 _Way = tuple[BrokerId, int, int, int]

@@ -15,7 +15,7 @@ from octopis.core.delivery.posts import Post, way_of
 from octopis.core.delivery.receiver import Missed
 from octopis.core.model import BrokerId
 from octopis.core.routing import Broker
-from octopis.core.routing.tnr import Crossroads
+from octopis.core.routing.algorithms.tnr import Crossroads
 from octopis.core.topology import SCOT
 from octopis.errors import ProtocolError
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from octopis.core.matching import BitsetIndex
-from octopis.core.matching.bitset import Submit
 from octopis.core.matching.interface import Batch
+from octopis.core.matching.layers import Submit
 from octopis.core.wire.published import Published
 
 EVERY = 64

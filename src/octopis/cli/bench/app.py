@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
-from octopis.benchmarks import calibration, hostile, matching, routing, store
-from octopis.benchmarks.parts import Part
+from octopis.benchmarks.core import hostile, matching, routing
+from octopis.benchmarks.durable import store
+from octopis.benchmarks.simulator import calibration
+from octopis.benchmarks.spark.parts import Part
 from octopis.cli import options, output
 from octopis.cli.bench import (
     channels,
@@ -26,8 +28,9 @@ from octopis.scenario.costs import format_profile
 from octopis.signals import stops_as_interrupts
 
 app = typer.Typer(
-    help="Measure OctopiS here: matching, routing, simulator, faults, broker, gateway, attack, "
-    "kills, channels, store, pipeline, metrics, security, fuzz.",
+    help="Measure OctopiS here: matching, routing, simulator, faults, calibrate, broker, gateway, "
+    "metrics, security, store, durable, pipeline; attack, kills, channels, durable-kills, "
+    "streaming-kills, fuzz.",
     no_args_is_help=True,
 )
 SeedOption = live.SeedOption
@@ -151,11 +154,11 @@ def bench_simulator(
     as_json: output.JsonFlag = False,
 ) -> None:
     """Measure the simulator: 10,000 subscriptions of 2%, 100 publishers, one run on one core."""
-    from octopis.benchmarks import simulator  # noqa: PLC0415 - loads Arrow
+    from octopis.benchmarks.simulator import speed  # noqa: PLC0415 - loads Arrow
 
-    wanted = simulator.cases(seed, large=full)
+    wanted = speed.cases(seed, large=full)
     measured = []
-    for case, figures in zip(wanted, simulator.run(wanted), strict=True):
+    for case, figures in zip(wanted, speed.run(wanted), strict=True):
         sys.stderr.write(f"measured {case.name}\n")
         measured.append((case, figures))
     if as_json:
@@ -212,7 +215,7 @@ def bench_faults(
     as_json: output.JsonFlag = False,
 ) -> None:
     """Measure what still arrives in the simulator while brokers are dead: a few minutes."""
-    from octopis.benchmarks import faults  # noqa: PLC0415 - loads Arrow
+    from octopis.benchmarks.simulator import faults  # noqa: PLC0415 - loads Arrow
 
     named = load(topology or "paper")
     outcomes = []
@@ -260,7 +263,7 @@ def bench_pipeline(
     as_json: output.JsonFlag = False,
 ) -> None:
     """Measure the data pipeline on Spark: ingest, ground truth, metrics, streaming, sweep."""
-    from octopis.benchmarks import pipeline  # noqa: PLC0415 - loads Spark
+    from octopis.benchmarks.spark import pipeline  # noqa: PLC0415 - loads Spark
     from octopis.pipeline.spark.settings import parse_conf  # noqa: PLC0415
 
     figures = []

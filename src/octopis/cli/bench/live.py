@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from octopis.benchmarks import broker
 from octopis.benchmarks.attack import measures
 from octopis.benchmarks.attack import run as attack
 from octopis.benchmarks.attack.attackers import ATTACKS
 from octopis.benchmarks.kills import run as kills
+from octopis.benchmarks.live import broker
 from octopis.cli import options, output
 from octopis.cli.topology import load
 from octopis.core.delivery.options import Level

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from octopis.benchmarks import metrics
+from octopis.benchmarks.live import metrics
 from octopis.cli import output
 from octopis.report import machine
 

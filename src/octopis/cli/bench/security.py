@@ -24,7 +24,7 @@ def bench_security(
     as_json: output.JsonFlag = False,
 ) -> None:
     """Measure what TLS and roles cost a live broker, and how many log in within a second."""
-    from octopis.benchmarks import security  # noqa: PLC0415 - loads what only this needs
+    from octopis.benchmarks.live import security  # noqa: PLC0415 - loads what only this needs
 
     figures = []
     with stops_as_interrupts():

@@ -24,7 +24,7 @@ def bench_streaming_kills(  # noqa: PLR0913, PLR0917 - the options of one comman
 
     A table and a durable subscriber of what was written must have every number once.
     """
-    from octopis.benchmarks import streaming_kills  # noqa: PLC0415 - loads Spark
+    from octopis.benchmarks.spark import streaming_kills  # noqa: PLC0415 - loads Spark
 
     plan = streaming_kills.Plan(notifications, drivers, brokers, workers, seed)
     with stops_as_interrupts():

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -91,12 +92,8 @@ def sub(  # noqa: PLR0913, PLR0917 - each is an option of the command
     name goes on behind the last line that was printed. `octopis durable drop NAME` ends it.
     """
     url, texts = address_first(words or [], state)
-    if not texts and durable is None:
-        raise InvalidConfiguration("say what to subscribe to, such as \"symbol = 'IBM'\"")
-    if durable is None and count == 0:
-        raise InvalidConfiguration("--count 0 is for durable subscriptions: say --durable NAME")
-    if durable is None and (start or policy):
-        raise InvalidConfiguration("--start and --policy are for durable ones: say --durable NAME")
+    if durable is None:
+        _check_passing(texts, count, is_lasting=bool(start or policy))
     filters = [parse_filter(text, dialect) for text in texts]
     secret = secret_of(secret_file)
     lasting = {} if durable is None else _lasting(durable, start, policy)
@@ -113,14 +110,23 @@ def sub(  # noqa: PLR0913, PLR0917 - each is an option of the command
             "--state": state,
             "--dialect": dialect,
         }
-        options = [f"{name}={value}" for name, value in given.items() if value is not None]
-        _go_on_in_background([*options, "--", url, *texts])
+        _go_on_in_background(given, [url, *texts])
         return
     about = {"secret": secret, "credentials": credentials_at(url, credentials, state)}
     try:
         uvloop.run(_Subscriber(count, ready_fd).run(url, about, filters, lasting))
     except BrokenPipeError:
         output.be_quiet()
+
+
+def _check_passing(texts: list[str], count: int | None, *, is_lasting: bool) -> None:
+    """Raise InvalidConfiguration where a subscription that is not durable cannot be so."""
+    if not texts:
+        raise InvalidConfiguration("say what to subscribe to, such as \"symbol = 'IBM'\"")
+    if count == 0:
+        raise InvalidConfiguration("--count 0 is for durable subscriptions: say --durable NAME")
+    if is_lasting:
+        raise InvalidConfiguration("--start and --policy are for durable ones: say --durable NAME")
 
 
 def _lasting(name: str, start: str | None, policy: Policy | None) -> dict[str, Any]:
@@ -226,16 +232,22 @@ async def _acknowledged(stream: DurableNotifications, position: int) -> None:
             await asyncio.sleep(0)
 
 
-def _go_on_in_background(words: list[str]) -> None:
+def _go_on_in_background(given: Mapping[str, object], words: list[str]) -> None:
     """Start another process that subscribes, and return when it is subscribed everywhere.
+
+    `given` are its options, where they are not None.
 
     It has our standard output and error, and a session of its own: Ctrl-C is for us alone. What
     goes wrong before it is ready, it says itself; then its exit status becomes ours.
     """
     ready, said = os.pipe()
-    command = [sys.executable, "-P", "-m", "octopis", "sub", "--ready-fd", str(said), *words]
+    options = [f"{name}={value}" for name, value in given.items() if value is not None]
+    command = [sys.executable, "-P", "-m", "octopis", "sub", "--ready-fd", str(said), *options]
     process = subprocess.Popen(  # noqa: S603 - our own program
-        command, stdin=subprocess.DEVNULL, pass_fds=[said], start_new_session=True
+        [*command, "--", *words],
+        stdin=subprocess.DEVNULL,
+        pass_fds=[said],
+        start_new_session=True,
     )
     os.close(said)
     try:

@@ -14,6 +14,7 @@ from octopis.security.folder import SecurityFolder
 from octopis.security.users import read_access_text
 
 if TYPE_CHECKING:
+    from octopis.security.certificates import Issued
     from octopis.security.inventory import Held
 
 DAYS_LEFT = 30
@@ -47,7 +48,7 @@ def renew(  # noqa: PLR0913, PLR0917 - each is an option of the command
     what is revoked is not renewed.
     """
     from octopis.security import certificates  # noqa: PLC0415
-    from octopis.security.inventory import AUTHORITY, BROKER, held_in  # noqa: PLC0415
+    from octopis.security.inventory import AUTHORITY, held_in  # noqa: PLC0415
 
     place = folder_at(folder)
     now = certificates.now_utc()
@@ -68,14 +69,7 @@ def renew(  # noqa: PLR0913, PLR0917 - each is an option of the command
         if reason:
             left.append(f"{each.kind} {each.name}: {reason}")
             continue
-        usual = certificates.BROKER_DAYS if each.kind == BROKER else certificates.CLIENT_DAYS
-        old = certificates.read_certificate(each.path)
-        issued = certificates.renew(authority, old, days or usual, now)
-        try:
-            issued.write(each.path, each.path.with_suffix(".key"))
-        except OSError as failure:
-            raise OperationFailed(f"cannot write {each.path}: {failure.strerror}") from failure
-        end = issued.certificate.not_valid_after_utc
+        end = _issued_again(each, authority, days, now)
         renewed.append((each.kind, each.name, f"{end:%Y-%m-%d}", (end - now).days))
     if renewed:
         output.print_table("Renewed", ("", "name", "ends", "days left"), renewed)
@@ -83,6 +77,21 @@ def renew(  # noqa: PLR0913, PLR0917 - each is an option of the command
         output.say("Nothing is renewed.")
     if left:
         raise OperationFailed("not renewed: " + "; ".join(left))
+
+
+def _issued_again(held: "Held", authority: "Issued", days: int | None, now: datetime) -> datetime:
+    """Issue a certificate again, where the old one is, and return until when it holds."""
+    from octopis.security import certificates  # noqa: PLC0415
+    from octopis.security.inventory import BROKER  # noqa: PLC0415
+
+    usual = certificates.BROKER_DAYS if held.kind == BROKER else certificates.CLIENT_DAYS
+    old = certificates.read_certificate(held.path)
+    issued = certificates.renew(authority, old, days or usual, now)
+    try:
+        issued.write(held.path, held.path.with_suffix(".key"))
+    except OSError as failure:
+        raise OperationFailed(f"cannot write {held.path}: {failure.strerror}") from failure
+    return issued.certificate.not_valid_after_utc
 
 
 def _is_due(held: "Held", now: datetime, days_left: float) -> bool:

@@ -15,8 +15,8 @@ from octopis.core.delivery.posts import Ack, Post
 from octopis.core.delivery.receiver import Missed, Receiver, origin_of
 from octopis.core.delivery.sender import Sender
 from octopis.core.model import BrokerId
+from octopis.core.routing.algorithms.target_routing import Accepted
 from octopis.core.routing.messages import NotificationMessage
-from octopis.core.routing.target_routing import Accepted
 from octopis.core.topology import SCOT
 
 LOOK_NS = 10_000_000

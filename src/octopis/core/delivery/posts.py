@@ -10,8 +10,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from octopis.core.routing.algorithms.tnr import Crossroads, plan
 from octopis.core.routing.link_status import LinkStatus
-from octopis.core.routing.tnr import Crossroads, plan
 
 Place = Annotated[int, Meta(ge=0, lt=1 << 16)]
 Life = Annotated[int, Meta(ge=0, lt=1 << 32)]

@@ -1,22 +1,13 @@
 """The fast index: layers of blocks and lists, with a little log-structured care for changes.
 
 New subscriptions wait in `pending` and are evaluated one by one; when they are too many for
-that, those who ask for what few ask for go to lists, where they stay. The others become a layer,
-together with all layers that are not much larger. So layers grow
-geometrically, and no change ever costs a rebuild of everything. Reading many layers costs more
-than reading one; when that has cost as much as joining them would, they are joined. A layer of
-which little is left is built anew, and gives back the memory of what has gone.
-
-Building a large layer takes a second or more. Where others may not wait for that, the index is
-given somebody who builds large layers meanwhile (`submit`); until one is there, the layers that it
-is to replace are read.
+that, those who ask for what few ask for go to lists, where they stay. The others become a layer;
+how layers grow and are joined stands in `layers`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Generic, Protocol
+from typing import Generic
 
 import numpy as np
 import numpy.typing as npt
@@ -26,25 +17,13 @@ from octopis.core.filters.operands import Attributes
 from octopis.core.filters.tree import terms_of
 from octopis.core.matching.block import Block
 from octopis.core.matching.interface import Batch, Destination, Id
-from octopis.core.matching.layer import Layer, cut, prepared_layer, terms_in
+from octopis.core.matching.layers import SHRINK, Layers, Submit
 from octopis.core.matching.lists import Member, RareLists
 from octopis.core.matching.positions import Integers
 
 _PENDING_MAX = 64
 _PENDING_TERMS_MAX = 512
 """Pending subscriptions, and their terms: indexing so many takes a few milliseconds."""
-
-_GROWTH = 2
-"""A new layer takes in every layer at most so many times its size."""
-
-_SHRINK = 4
-"""A layer is built anew once fewer than one in so many of its members are left."""
-
-_AT_ONCE_MAX = 1_000
-"""Terms of a layer that is built at once also where others wait: that takes about 10 ms."""
-
-_JOINED_MAX = 50_000
-"""Terms of a layer that is built meanwhile: larger ones would hold others up now and then."""
 
 _SMALL_TERMS = 512
 """Terms of an index that one block reads sooner than they are evaluated, whatever they ask for."""
@@ -55,56 +34,27 @@ _BUILD_EVALUATIONS = 4_000
 _EVALUATION_TERMS = 8
 """A pending filter counts as one evaluation, and one more for every so many terms."""
 
-_READ_MEMBERS = 10
-"""Members that can be built anew at about the cost of reading one more layer."""
-
-
-class Built(Protocol):
-    """A layer that somebody is building, as `concurrent.futures.Future` is."""
-
-    def done(self) -> bool:
-        """Tell whether it is there, or cannot be."""
-
-    def result(self) -> Layer:
-        """Return it, or raise what has gone wrong."""
-
-
 Matches = list[tuple[Block, list[int] | None, tuple[Integers, Integers]]]
 """For each block the rows of a batch that it was read for (None: all), and what matches."""
-
-Submit = Callable[[Callable[[], Layer]], Built]
-"""Has something done meanwhile, as an Executor's `submit` does."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Join:
-    """Layers that are being joined, and what becomes of them."""
-
-    layers: list[Layer]
-    members: list[Member]
-    result: Built
 
 
 class BitsetIndex(Generic[Id, Destination]):
     """A MatchingIndex on numpy bitsets."""
 
     def __init__(self, submit: Submit | None = None) -> None:
-        self._submit = submit
-        self._join: _Join | None = None
+        self._layers = Layers(submit)
         self._forget_numbers()
         self._destination_numbers: dict[Destination, int] = {}
         self._known_answers: dict[int, tuple[Destination, ...]] = {}
         self._pending: dict[int, Member] = {}
-        self._layers: list[Layer] = []
         self._pending_weight = self._pending_terms = 0
         self._evaluations = 0
-        self._extra_reads = 0
 
     def _forget_numbers(self) -> None:
         self._numbers: dict[Id, int] = {}
         self._ids: npt.NDArray[np.object_] = np.empty(64, np.object_)  # grows by doubling
         self._members: list[Member | None] = []
-        self._layer_of: list[Layer | None] = []
+        self._layers.begin_anew(self._members)
         self._free: list[int] = []
         self._terms = 0
         self._rare = RareLists()
@@ -120,7 +70,6 @@ class BitsetIndex(Generic[Id, Destination]):
         else:
             number = len(self._members)
             self._members.append(None)
-            self._layer_of.append(None)
             if number == len(self._ids):
                 self._ids = np.concatenate([self._ids, np.empty_like(self._ids)])
         self._ids[number] = subscription
@@ -144,20 +93,16 @@ class BitsetIndex(Generic[Id, Destination]):
     def remove(self, subscription: Id) -> None:
         """Remove a subscription, which must be there."""
         number = self._numbers.pop(subscription)
-        layer, member = self._layer_of[number], self._members[number]
+        member = self._members[number]
         assert member is not None, f"{subscription!r} has a number, but no filter"
         terms = terms_of(member.filter.tree)
         self._terms -= terms
         if self._pending.pop(number, None) is not None:
             self._pending_weight -= _weight(member.filter)
             self._pending_terms -= terms
-        elif layer is None:
+        elif not self._layers.remove(number):
             self._rare.remove(number)
-        else:
-            layer.remove(number)
-            if not layer.size:
-                self._layers.remove(layer)
-        self._ids[number] = self._layer_of[number] = self._members[number] = None
+        self._ids[number] = self._members[number] = None
         self._free.append(number)
         if not self._numbers:
             self._forget_numbers()
@@ -323,7 +268,7 @@ class BitsetIndex(Generic[Id, Destination]):
             if behind in (None, member.destination) and member.filter.matches(attributes):
                 yield number
 
-    # Layers
+    # Keeping it fast
 
     def tidy(self) -> None:
         """Put what was added where it is found fast; else the next notification does so."""
@@ -331,11 +276,9 @@ class BitsetIndex(Generic[Id, Destination]):
 
     def _tidy(self, reads: int) -> None:
         """Build and join layers where that pays, before they are read for `reads` notifications."""
-        if self._join is not None and self._join.result.done():
-            self._end_join(self._join)
-        if len(self) * _SHRINK < len(self._members) > _PENDING_MAX and (
-            self._submit is None or self._terms <= _AT_ONCE_MAX
-        ):
+        self._layers.take_in_joined()
+        few_left = len(self) * SHRINK < len(self._members) > _PENDING_MAX
+        if few_left and self._layers.builds_at_once(self._terms):
             self._add_all_anew()
         self._evaluations += self._pending_weight * reads
         if (
@@ -344,18 +287,9 @@ class BitsetIndex(Generic[Id, Destination]):
             or self._evaluations > _BUILD_EVALUATIONS
         ):
             self._index_pending()
-        for layer in self._idle_layers():
-            if layer.size * _SHRINK < len(layer.members) and layer in self._layers:
-                if self._submit is None or layer.size <= _AT_ONCE_MAX:
-                    self._layers.remove(layer)
-                    self._build(self._left_in(layer))
-                elif self._join is None:
-                    self._begin_join([layer])
-        if len(self._layers) > 1 and reads:
-            self._extra_reads += len(self._layers) - 1
-            if self._extra_reads * _READ_MEMBERS > len(self):
-                self._build([])
-                self._extra_reads = 0
+        self._layers.shrink()
+        if reads:
+            self._layers.join_if_read_often(len(self))
 
     def _index_pending(self) -> None:
         members = list(self._pending.values())
@@ -364,81 +298,17 @@ class BitsetIndex(Generic[Id, Destination]):
         self._pending.clear()
         self._pending_weight = self._pending_terms = self._evaluations = 0
         if members:
-            self._build(members)
-
-    def _idle_layers(self) -> list[Layer]:
-        """Return the layers that nobody is joining."""
-        busy = [] if self._join is None else self._join.layers
-        return [layer for layer in self._layers if layer not in busy]
+            self._layers.build(members)
 
     def _add_all_anew(self) -> None:
         """Number what is left from 0 on: lists of numbers never become shorter otherwise."""
         ids, members = self._ids, [member for member in self._members if member is not None]
         places = list(self._destination_numbers)
         self._forget_numbers()
-        self._join = None
-        self._layers, self._pending = [], {}
+        self._pending = {}
         self._pending_weight = self._pending_terms = 0
         for old in members:
             self.add(ids[old.number], old.filter, places[old.destination])
-
-    def _build(self, members: list[Member]) -> None:
-        """Make a layer of `members` and all layers not much larger (of all, if there are none)."""
-        joining_all = not members
-        joined: list[Layer] = []
-        size, terms = len(members), terms_in(members)
-        for layer in sorted(self._idle_layers(), key=lambda layer: layer.size):
-            if not joining_all and layer.size > _GROWTH * size:
-                break
-            if self._submit is not None and terms + layer.terms > _JOINED_MAX:
-                break
-            joined.append(layer)
-            size += layer.size
-            terms += layer.terms
-        if self._submit is not None and terms > _AT_ONCE_MAX:
-            joined += map(self._add_layer, cut(members, _AT_ONCE_MAX))
-            if self._join is None and len(joined) > 1:
-                self._begin_join(joined)
-            return
-        if joining_all and len(joined) < 2:
-            return
-        for layer in joined:
-            self._layers.remove(layer)
-            members += self._left_in(layer)
-        if members:
-            self._add_layer(members)
-
-    def _add_layer(self, members: list[Member]) -> Layer:
-        layer = Layer(members)
-        self._layers.append(layer)
-        for member in members:
-            self._layer_of[member.number] = layer
-        return layer
-
-    def _begin_join(self, layers: list[Layer]) -> None:
-        assert self._submit is not None, "nobody builds layers meanwhile"
-        members = [member for layer in layers for member in self._left_in(layer)]
-        self._join = _Join(layers, members, self._submit(partial(prepared_layer, members)))
-
-    def _end_join(self, join: _Join) -> None:
-        """Let the new layer take the place of those that it was made of."""
-        self._join = None
-        layer = join.result.result()
-        for old in join.layers:
-            if old in self._layers:  # else all its members have gone meanwhile
-                self._layers.remove(old)
-        self._layers.append(layer)
-        gone = []
-        for member in join.members:
-            if self._members[member.number] is member:
-                self._layer_of[member.number] = layer
-            else:
-                gone.append(member.number)
-        if gone:
-            layer.remove_all(gone)
-
-    def _left_in(self, layer: Layer) -> list[Member]:
-        return [member for member in layer.members if self._members[member.number] is member]
 
 
 def _weight(filter_: Filter) -> int:

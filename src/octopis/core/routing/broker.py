@@ -20,8 +20,9 @@ from itertools import groupby
 from octopis.core.filters import Filter
 from octopis.core.matching import BitsetIndex
 from octopis.core.model import BrokerId, Notification
-from octopis.core.routing.algorithms import Algorithm, strategy
-from octopis.core.routing.hosts import Host
+from octopis.core.routing.algorithms.hosts import Host
+from octopis.core.routing.algorithms.strategy import Algorithm, strategy
+from octopis.core.routing.algorithms.target_routing import Accepted, HostChannels
 from octopis.core.routing.link_status import (
     CONGESTION_THRESHOLD,
     WINDOW_MS,
@@ -39,7 +40,6 @@ from octopis.core.routing.messages import (
 )
 from octopis.core.routing.outbox import Counters, LocalClients, Outbox
 from octopis.core.routing.table import Entry, IndexFactory, RoutingTable
-from octopis.core.routing.target_routing import Accepted, HostChannels
 from octopis.core.topology import SCOT, LinkKind
 from octopis.errors import InvalidSubscription
 

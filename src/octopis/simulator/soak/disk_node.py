@@ -13,8 +13,8 @@ from octopis.core.delivery.lasting.durables import Durable, id_of
 from octopis.core.delivery.lasting.records import DurableState
 from octopis.core.filters import parse_filter
 from octopis.core.model import Notification
+from octopis.core.routing.algorithms.target_routing import Accepted
 from octopis.core.routing.broker import DURABLE
-from octopis.core.routing.target_routing import Accepted
 from octopis.simulator.soak.disk import Disk, VirtualStore
 from octopis.simulator.soak.node import Node
 from octopis.simulator.soak.plan import MS, Plan

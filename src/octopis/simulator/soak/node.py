@@ -11,8 +11,8 @@ from octopis.core.delivery.channels import LOOK_NS, Channels
 from octopis.core.delivery.posts import Ack, Post, way_of
 from octopis.core.model import BrokerId, Notification
 from octopis.core.routing import Algorithm, Broker
+from octopis.core.routing.algorithms.tnr import Crossroads
 from octopis.core.routing.messages import Deliver, Effect, Enqueue, Message, NotificationMessage
-from octopis.core.routing.tnr import Crossroads
 from octopis.simulator.soak.agenda import Agenda
 from octopis.simulator.soak.links import Links
 from octopis.simulator.soak.log import Delivered, Log, Told

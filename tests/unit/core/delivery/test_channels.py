@@ -13,8 +13,8 @@ from octopis.core.delivery.posts import Open, way_of
 from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId, Notification
 from octopis.core.routing import Algorithm, Broker
+from octopis.core.routing.algorithms.tnr import Crossroads
 from octopis.core.routing.messages import NotificationMessage
-from octopis.core.routing.tnr import Crossroads
 from octopis.core.topology import SCOT, AcyclicFactor, ConnectivityFactor
 
 OVERLAY = SCOT(AcyclicFactor("ab", [("a", "b")]), ConnectivityFactor.complete(2))

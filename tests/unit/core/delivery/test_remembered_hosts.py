@@ -8,9 +8,9 @@ from octopis.core.delivery.lasting.channels import LastingChannels
 from octopis.core.delivery.options import DeliveryOptions
 from octopis.core.filters import parse_filter
 from octopis.core.routing import Algorithm, Broker
-from octopis.core.routing.hosts import Host
+from octopis.core.routing.algorithms.hosts import Host
+from octopis.core.routing.algorithms.spreading import next_generation
 from octopis.core.routing.messages import Subscription
-from octopis.core.routing.spreading import next_generation
 from octopis.core.wire.published import decode_one, encode_published
 from octopis.store import Store
 from support.live import line

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from octopis.core.filters import parse_filter
 from octopis.core.filters.like import LikePattern
-from octopis.core.matching import BitsetIndex, bitset
+from octopis.core.matching import BitsetIndex, bitset, layers
 from octopis.core.matching.layer import Layer
 
 ANY = parse_filter("a > 0")
@@ -45,7 +45,7 @@ def test_waiting_ones_become_a_layer_once_they_have_cost_as_much():
 def test_new_layer_takes_in_those_not_much_larger_and_leaves_large_ones(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(bitset, "_READ_MEMBERS", 0)  # reading never joins
+    monkeypatch.setattr(layers, "_READ_MEMBERS", 0)  # reading never joins
     index = filled(1_000)
     index.destinations([{}])
     for start in (1_000, 1_100, 1_200):
@@ -60,7 +60,7 @@ def test_layers_are_joined_once_reading_them_has_cost_as_much():
     index.add_many((number, ANY, "link") for number in range(1_000, 1_100))
     index.destinations([{}])
     assert sizes(index) == [100, 1_000]
-    for _ in range(1_100 // bitset._READ_MEMBERS):
+    for _ in range(1_100 // layers._READ_MEMBERS):
         index.destinations([{}])
     assert sizes(index) == [1_100]
     assert index.matches([{"a": 1}]) == [list(range(1_100))]
@@ -179,11 +179,25 @@ def test_many_that_go_while_their_layers_are_joined_go_at_once(monkeypatch: pyte
     assert sorted(index.matches([{"a": 1}])[0]) == [*range(1, 1_500, 2)]
 
 
+def test_all_that_go_while_their_layers_are_joined_leave_nothing_behind():
+    later = Later()
+    index: BitsetIndex[int, str] = BitsetIndex(later.submit)
+    index.add_many((number, ANY, "link") for number in range(1_500))
+    index.tidy()
+    for number in range(1_500):
+        index.remove(number)
+    later.build()
+    index.add_many((number, parse_filter("b > 0"), "link") for number in range(2_000, 2_100))
+    assert index.matches([{"a": 1}]) == [[]]
+    assert sizes(index) == [100]
+    assert sorted(index.matches([{"b": 1}])[0]) == [*range(2_000, 2_100)]
+
+
 def test_layers_that_are_large_enough_are_joined_no_more():
     later = Later()
     index: BitsetIndex[int, str] = BitsetIndex(later.submit)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bitset, "_JOINED_MAX", 3_000)
+        patch.setattr(layers, "_JOINED_MAX", 3_000)
         for start in range(0, 10_000, 500):
             index.add_many((number, ANY, "link") for number in range(start, start + 500))
             index.tidy()
@@ -211,7 +225,7 @@ def test_much_that_is_added_at_once_is_cut_so_that_nobody_waits_long():
 @given(st.lists(st.tuples(st.sampled_from("+-mbt"), st.integers(0, 40)), max_size=60))
 def test_whenever_layers_are_built_the_answers_are_the_same(steps: list[tuple[str, int]]):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bitset, "_AT_ONCE_MAX", 5)
+        patch.setattr(layers, "_AT_ONCE_MAX", 5)
         patch.setattr(bitset, "_PENDING_MAX", 3)
         later, there = Later(), set()
         index: BitsetIndex[int, str] = BitsetIndex(later.submit)

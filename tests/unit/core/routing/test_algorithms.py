@@ -1,10 +1,10 @@
 import pytest
 
 from octopis.core.routing import Algorithm, Broker
-from octopis.core.routing.bid import Flooding, IdentifiedRouting
-from octopis.core.routing.dnr import DynamicRouting
-from octopis.core.routing.sbp import TwoStepBroadcast
-from octopis.core.routing.snr import StaticRouting
+from octopis.core.routing.algorithms.bid import Flooding, IdentifiedRouting
+from octopis.core.routing.algorithms.dnr import DynamicRouting
+from octopis.core.routing.algorithms.sbp import TwoStepBroadcast
+from octopis.core.routing.algorithms.snr import StaticRouting
 from support.overlays import B0, CHAIN
 
 

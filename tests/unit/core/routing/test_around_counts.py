@@ -4,8 +4,8 @@ import pytest
 
 from octopis.core.filters import parse_filter
 from octopis.core.routing import Algorithm, Broker, Subscription
+from octopis.core.routing.algorithms.spreading import LIFE_BITS
 from octopis.core.routing.messages import HostChange
-from octopis.core.routing.spreading import LIFE_BITS
 from support.overlays import A0, B0, CHAIN, ONE
 
 WANTED = (Subscription("s1", parse_filter("x = 1")),)

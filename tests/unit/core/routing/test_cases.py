@@ -2,7 +2,7 @@ from itertools import product
 
 import pytest
 
-from octopis.core.routing.dnr import CASES, Carrier, case_for
+from octopis.core.routing.algorithms.dnr import CASES, Carrier, case_for
 from octopis.core.routing.messages import Reason
 
 NAMES = ("overloaded_icol", "free_icol", "free_acol")

@@ -1,6 +1,6 @@
 from octopis.core.model import BrokerId
 from octopis.core.routing import LinkStatus
-from octopis.core.routing.dnr import Plan, plan, targets
+from octopis.core.routing.algorithms.dnr import Plan, plan, targets
 
 
 def icol(cluster: int, length: int = 0, *, up: bool = True) -> LinkStatus:

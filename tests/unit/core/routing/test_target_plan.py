@@ -4,7 +4,7 @@ import pytest
 
 from octopis.core.model import BrokerId
 from octopis.core.routing import LinkStatus, Reason
-from octopis.core.routing.tnr import Crossroads, is_open, onward, plan
+from octopis.core.routing.algorithms.tnr import Crossroads, is_open, onward, plan
 from octopis.core.topology import LinkKind
 from support.overlays import A0, A1, A2, B0, B1, B2, C0, C1, C2, CHAIN
 
@@ -213,7 +213,7 @@ def test_link_is_open_up_to_the_longest_queue_that_is_not_congested(here: Here):
 
 
 def test_many_sets_of_targets_are_not_kept_for_ever(here: Here, monkeypatch):
-    monkeypatch.setattr("octopis.core.routing.tnr._SETS_MAX", 2)
+    monkeypatch.setattr("octopis.core.routing.algorithms.tnr._SETS_MAX", 2)
     for targets in ([B1], [B2], [B1, B2], [B1], [C1, B1]):
         expected = {each for each in targets if each.region == "b"}
         found = here.plan(*targets)

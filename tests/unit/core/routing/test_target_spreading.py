@@ -5,8 +5,8 @@ import pytest
 from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm, Broker, Subscription
+from octopis.core.routing.algorithms.spreading import LIFE_BITS, next_generation
 from octopis.core.routing.messages import HeardVersions, HostChange, HostTable
-from octopis.core.routing.spreading import LIFE_BITS, next_generation
 from support.network import Network
 from support.overlays import A0, A1, B0, B1, B2, C0, C1, CHAIN, ONE, enqueued
 

@@ -35,9 +35,9 @@ from octopis.core.delivery.options import DeliveryOptions
 from octopis.core.delivery.posts import Post
 from octopis.core.delivery.receiver import LIFE_BITS, origin_of
 from octopis.core.model import BrokerId, Notification
-from octopis.core.routing.hosts import Host
+from octopis.core.routing.algorithms.hosts import Host
+from octopis.core.routing.algorithms.target_routing import Accepted
 from octopis.core.routing.messages import NotificationMessage, Subscription
-from octopis.core.routing.target_routing import Accepted
 from octopis.core.topology import SCOT
 
 _SPARSE = 0.5

@@ -15,7 +15,7 @@ from octopis.core.delivery.lasting.records import ChannelState, DurableState, en
 from octopis.core.delivery.lasting.store import Store
 from octopis.core.filters import parse_filter
 from octopis.core.model import BrokerId
-from octopis.core.routing.hosts import Host
+from octopis.core.routing.algorithms.hosts import Host
 from octopis.core.routing.messages import Subscription
 
 if TYPE_CHECKING:

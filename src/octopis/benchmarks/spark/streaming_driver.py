@@ -1,7 +1,7 @@
 """A Spark program to be killed: it reads a stream, writes it back, and into a table.
 
-`python -m octopis.benchmarks.streaming_driver OPTIONS` says `running` once both queries run. When
-its standard input ends, it takes all that is there, and says what the table holds.
+`python -m octopis.benchmarks.spark.streaming_driver OPTIONS` says `running` once both queries run.
+When its standard input ends, it takes all that is there, and says what the table holds.
 """
 
 import sys

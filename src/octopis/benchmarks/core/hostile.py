@@ -16,7 +16,7 @@ from operator import or_
 
 import msgspec
 
-from octopis.benchmarks.matching import (
+from octopis.benchmarks.core.matching import (
     BATCH,
     DESTINATIONS,
     MatchingFigure,

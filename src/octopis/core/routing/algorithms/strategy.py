@@ -1,4 +1,4 @@
-"""The routing algorithms by name: how subscriptions spread, and how notifications are routed.
+"""The algorithms by name: how subscriptions spread, and how notifications are routed.
 
 An algorithm is chosen once, when a broker is made.
 """
@@ -9,18 +9,18 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from octopis.core.model import BrokerId
-from octopis.core.routing.bid import Flooding, IdentifiedRouting
-from octopis.core.routing.dnr import DynamicRouting
+from octopis.core.routing.algorithms.bid import Flooding, IdentifiedRouting
+from octopis.core.routing.algorithms.dnr import DynamicRouting
+from octopis.core.routing.algorithms.repair import Repair
+from octopis.core.routing.algorithms.sbp import TwoStepBroadcast
+from octopis.core.routing.algorithms.snr import StaticRouting
+from octopis.core.routing.algorithms.spreading import Spreading
+from octopis.core.routing.algorithms.target_routing import HostChannels, TargetRouting
+from octopis.core.routing.algorithms.tnr import Crossroads
 from octopis.core.routing.link_status import LinkStatusTable
 from octopis.core.routing.messages import Message, NotificationMessage, Subscription
 from octopis.core.routing.outbox import LocalClients, Outbox
-from octopis.core.routing.repair import Repair
-from octopis.core.routing.sbp import TwoStepBroadcast
-from octopis.core.routing.snr import StaticRouting
-from octopis.core.routing.spreading import Spreading
 from octopis.core.routing.table import Entry, IndexFactory, RoutingTable
-from octopis.core.routing.target_routing import HostChannels, TargetRouting
-from octopis.core.routing.tnr import Crossroads
 from octopis.core.topology import SCOT
 
 

@@ -48,7 +48,7 @@ class TwoStepBroadcast:
 
     speaks: tuple[type, ...] = (Subscribe, Unsubscribe, TableSnapshot)
 
-    def __init__(  # noqa: PLR0913, PLR0917 - one call, in algorithms.py
+    def __init__(  # noqa: PLR0913, PLR0917 - one call, in strategy.py
         self,
         broker: BrokerId,
         links: LinkStatusTable,

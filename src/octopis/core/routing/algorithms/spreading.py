@@ -17,7 +17,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from octopis.core.model import BrokerId
-from octopis.core.routing.hosts import Host, Hosts, Version
+from octopis.core.routing.algorithms.hosts import Host, Hosts, Version
+from octopis.core.routing.algorithms.tnr import Crossroads, plan
 from octopis.core.routing.link_status import LinkStatusTable
 from octopis.core.routing.messages import (
     HeardVersions,
@@ -29,7 +30,6 @@ from octopis.core.routing.messages import (
 )
 from octopis.core.routing.outbox import Outbox
 from octopis.core.routing.table import RoutingTable
-from octopis.core.routing.tnr import Crossroads, plan
 
 LIFE_BITS = 32
 _REMEMBERED_MAX = 256
@@ -49,7 +49,7 @@ class Spreading:
 
     speaks: tuple[type, ...] = (HostChange, HostTable, HeardVersions)
 
-    def __init__(  # noqa: PLR0913, PLR0917 - one call, in algorithms.py
+    def __init__(  # noqa: PLR0913, PLR0917 - one call, in strategy.py
         self,
         here: Crossroads,
         broker: BrokerId,

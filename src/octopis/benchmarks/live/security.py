@@ -26,7 +26,7 @@ from typing import Any, cast
 import msgspec
 import uvloop
 
-from octopis.benchmarks.broker_roles import overlay_named
+from octopis.benchmarks.live.roles import overlay_named
 from octopis.benchmarks.processes import RoleProcess, free_ports, started_role
 from octopis.client.address import parse_addresses
 from octopis.client.connection import ClientConnection, Receiver, dial

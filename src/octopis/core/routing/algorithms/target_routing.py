@@ -12,11 +12,17 @@ from typing import NamedTuple, Protocol
 
 from octopis.core.model import BrokerId
 from octopis.core.model.notification import UNREADABLE
+from octopis.core.routing.algorithms.tnr import (
+    Crossroads,
+    Detours,
+    own_reasons,
+    redirect,
+    tried_over,
+)
 from octopis.core.routing.link_status import LinkStatus
 from octopis.core.routing.messages import NO_CLUSTERS, NotificationMessage, Reason, copy_for
 from octopis.core.routing.outbox import LocalClients, Outbox
 from octopis.core.routing.table import RoutingTable
-from octopis.core.routing.tnr import Crossroads, Detours, own_reasons, redirect, tried_over
 
 _QUICK_PARTS = 8
 """So many times as much may wait for a link that has been quick so far."""

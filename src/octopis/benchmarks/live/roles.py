@@ -1,6 +1,6 @@
 """The processes of `octopis bench broker`: brokers, a publisher, a subscriber, a pinger.
 
-Each is `python -m octopis.benchmarks.broker_roles ROLE OPTIONS` with options as JSON. It prints
+Each is `python -m octopis.benchmarks.live.roles ROLE OPTIONS` with options as JSON. It prints
 one line of JSON when it is ready, waits for a line where it has to be told to go, and prints what
 it measured. Times are of the system's monotonic clock, which all processes share.
 """

@@ -22,10 +22,10 @@ from math import inf
 from typing import NamedTuple
 
 from octopis.core.model import BrokerId, ClusterBitVector
+from octopis.core.routing.algorithms.snr import StaticRouting
 from octopis.core.routing.link_status import LinkStatus, LinkStatusTable, least_loaded
 from octopis.core.routing.messages import NotificationMessage, Reason
 from octopis.core.routing.outbox import LocalClients, Outbox
-from octopis.core.routing.snr import StaticRouting
 from octopis.core.routing.table import RoutingTable
 
 

@@ -7,8 +7,8 @@ from statistics import median
 
 import msgspec
 
-from octopis.benchmarks import routing
-from octopis.benchmarks.matching import in_batches, per_notification
+from octopis.benchmarks.core import routing
+from octopis.benchmarks.core.matching import in_batches, per_notification
 from octopis.core.matching import BitsetIndex
 from octopis.core.model import Notification, Value
 from octopis.core.routing import Algorithm, Broker, NotificationMessage, Subscription

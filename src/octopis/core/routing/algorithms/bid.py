@@ -20,7 +20,7 @@ from typing import Generic, TypeVar
 from zlib import crc32
 
 from octopis.core.model import BrokerId
-from octopis.core.routing.hosts import Host, Hosts
+from octopis.core.routing.algorithms.hosts import Host, Hosts
 from octopis.core.routing.link_status import LinkStatusTable
 from octopis.core.routing.messages import (
     Flooded,
@@ -95,7 +95,7 @@ class Flooding:
 
     speaks: tuple[type, ...] = (Flooded, HostState, HostVersions, Refresh)
 
-    def __init__(  # noqa: PLR0913, PLR0917 - one call, in algorithms.py
+    def __init__(  # noqa: PLR0913, PLR0917 - one call, in strategy.py
         self,
         broker: BrokerId,
         links: LinkStatusTable,

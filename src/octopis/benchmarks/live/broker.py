@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from octopis.benchmarks.broker_roles import overlay_named
+from octopis.benchmarks.live.roles import overlay_named
 from octopis.benchmarks.processes import RoleProcess, free_ports, started_role
 
 TARGETS = {

@@ -14,7 +14,7 @@ from threading import Event, Thread
 
 from msgspec import Struct
 
-from octopis.benchmarks.broker_roles import overlay_named
+from octopis.benchmarks.live.roles import overlay_named
 from octopis.benchmarks.processes import RoleProcess, free_ports, started_role
 
 SETTINGS = (("line-1", 1_000), ("line-1", 50), ("line-3", 50))

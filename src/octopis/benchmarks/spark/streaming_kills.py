@@ -21,7 +21,7 @@ import msgspec
 import uvloop
 
 from octopis.benchmarks.kills.brokers import MortalBrokers, mortal_brokers
-from octopis.benchmarks.streaming_driver import Options
+from octopis.benchmarks.spark.streaming_driver import Options
 from octopis.client.client import connect
 from octopis.errors import OperationFailed
 
@@ -169,7 +169,7 @@ class _Driver:
 
     def __init__(self, options: Options, folder: Path, tell: Tell) -> None:
         words = msgspec.json.encode(options).decode()
-        self._command = [sys.executable, "-m", "octopis.benchmarks.streaming_driver", words]
+        self._command = [sys.executable, "-m", "octopis.benchmarks.spark.streaming_driver", words]
         self._folder, self._tell = folder, tell
         self._process: subprocess.Popen[str] | None = None
         self._is_over = False

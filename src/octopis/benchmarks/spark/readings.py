@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from pyspark.sql import SparkSession
 
-from octopis.benchmarks.spark_figures import PipelineFigure, driver_memory, timed
+from octopis.benchmarks.spark.figures import PipelineFigure, driver_memory, timed
 from octopis.core.routing import Algorithm
 from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import from_catalogue

@@ -10,12 +10,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from octopis.benchmarks.made_trace import write_made_trace
-from octopis.benchmarks.matching import bounds
-from octopis.benchmarks.parts import Part
-from octopis.benchmarks.readings import any_data
-from octopis.benchmarks.spark_figures import PipelineFigure, timed, worker_memory
-from octopis.benchmarks.streaming import sink_rows_per_s, source_figures
+from octopis.benchmarks.core.matching import bounds
+from octopis.benchmarks.spark.figures import PipelineFigure, timed, worker_memory
+from octopis.benchmarks.spark.made_trace import write_made_trace
+from octopis.benchmarks.spark.parts import Part
+from octopis.benchmarks.spark.readings import any_data
+from octopis.benchmarks.spark.streaming import sink_rows_per_s, source_figures
 from octopis.core.routing import Algorithm
 from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import from_catalogue

@@ -21,8 +21,8 @@ from octopis.core.routing import (
     Subscribe,
     Subscription,
 )
+from octopis.core.routing.algorithms.tnr import Crossroads, plan
 from octopis.core.routing.messages import Flooded, HostChange
-from octopis.core.routing.tnr import Crossroads, plan
 from octopis.core.topology import SCOT, LinkKind, from_catalogue
 from octopis.scenario.stock import StockWorkload
 

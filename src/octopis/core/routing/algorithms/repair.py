@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from octopis.core.routing.algorithms.spreading import Spreading
+from octopis.core.routing.algorithms.target_routing import TargetRouting
+from octopis.core.routing.algorithms.tnr import Crossroads
 from octopis.core.routing.messages import HostChange, Message, NotificationMessage
-from octopis.core.routing.spreading import Spreading
-from octopis.core.routing.target_routing import TargetRouting
-from octopis.core.routing.tnr import Crossroads
 
 
 class Repair:

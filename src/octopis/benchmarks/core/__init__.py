@@ -1,0 +1,1 @@
+"""`octopis bench matching` and `routing`: the core on one processor, without sockets or files."""

@@ -1,0 +1,1 @@
+"""`octopis bench broker`, `metrics` and `security`: a broker and its clients over loopback."""

@@ -1,0 +1,1 @@
+"""`octopis bench simulator`, `calibrate` and `faults`: overlays in virtual time."""

@@ -1,0 +1,1 @@
+"""`octopis bench pipeline` and `streaming-kills`: the work on Spark."""
