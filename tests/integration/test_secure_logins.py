@@ -238,6 +238,45 @@ def test_session_whose_token_ended_is_over_where_there_is_no_new_one(folder: Fol
     run_live(work())
 
 
+def test_session_ends_when_the_key_of_its_token_is_taken_away(folder: Folder):
+    """As whoever has stolen the key can log in first, and have an end that is far away."""
+    public = folder.files.tokens / "octopis.pem"
+
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT)) as live:
+            stolen = folder.by_token(folder.token("mallory", roles=["all"]))
+            async with (
+                client_as(live[A], folder.by_certificate()) as other,
+                client_as(live[A], stolen, reconnect_s=0),
+            ):
+                assert len(live[A].clients) == 2
+                public.unlink()
+                await until(lambda: len(live[A].clients) == 1)
+                assert "roles_changed" in folder.audit(live[A])
+                await other.publish({"x": 1})
+
+    run_live(work())
+
+
+def test_half_of_a_file_that_is_being_written_is_not_taken(folder: Folder):
+    """An access.toml that is cut off before its denials makes sense, and would widen roles."""
+    whole = folder.files.access.read_text(encoding="utf-8")
+
+    async def work() -> None:
+        security = {"reload_s": 0.3}
+        async with ready(folder.overlay(SCOT, security=security)) as live:
+            async with client_as(live[A], folder.by_certificate()) as client:
+                first = live[A].guard.access
+                for part in range(60):  # for some times as long as a look takes
+                    folder.say(whole + "# denials" * (part + 1) if part < 59 else whole)
+                    await asyncio.sleep(0.02)
+                    assert live[A].guard.access is first
+                await until(lambda: live[A].guard.access is not first)
+                await client.publish({"x": 1})
+
+    run_live(work())
+
+
 def test_secrets_are_in_no_text_of_credentials(folder: Folder):
     shown = repr(folder.by_password()) + repr(folder.by_token("tok.en.x"))
     assert PASSWORD not in shown

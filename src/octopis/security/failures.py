@@ -37,7 +37,7 @@ class FailedLogins:
     def failed(self, address: str, now: float) -> None:
         """Count a failure."""
         self.total += 1
-        place = _place(address)
+        place = place_of(address)
         found = self._found(place, now) or _Failures(0, now)
         found.count = min(found.count + 1, _DOUBLINGS + 1)
         found.since = now
@@ -48,7 +48,7 @@ class FailedLogins:
 
     def delay(self, address: str, now: float) -> float:
         """Return how many seconds the answer to a login from there is to wait."""
-        found = self._found(_place(address), now)
+        found = self._found(place_of(address), now)
         return 0.0 if found is None else min(MOST_S, FIRST_S * 2.0 ** (found.count - 1))
 
     def _found(self, place: str, now: float) -> _Failures | None:
@@ -64,8 +64,8 @@ class FailedLogins:
         return found
 
 
-def _place(address: str) -> str:
-    """Return what is counted: an address; of IPv6, the network of 64 bits that is one host's."""
+def place_of(address: str) -> str:
+    """Return what is counted by address: of IPv6, the network of 64 bits that is one host's."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:  # no address of the internet

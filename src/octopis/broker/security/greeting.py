@@ -132,7 +132,7 @@ class ClientGreeting(Greeting):
     def _let_in(self, connection: Connection, identity: Identity, verifier: bytes) -> None:
         assert self._hello is not None, "who is let in has said hello"
         hello = self._hello
-        current = self._guard.access.current(identity)  # roles may have changed while it waited
+        current = self._guard.logins.current(identity)  # roles may have changed while it waited
         if current is None:
             self._refuse(connection, LoginFailed(f"{identity.name} may not be in any more"))
             return
