@@ -49,9 +49,15 @@ class Challenge(msgspec.Struct, frozen=True):
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """What the client answers: SCRAM's last message of a client."""
+    """What the client answers: SCRAM's last message of a client.
+
+    Passwords can be tried on it, so it is never shown.
+    """
 
     message: _Message
+
+    def __repr__(self) -> str:
+        return "Proof(...)"
 
 
 _challenge = BodyDecoder[Challenge](Challenge, "the challenge")
