@@ -24,7 +24,7 @@ from octopis.overlay.deployment import running
 from octopis.security.access import read_access
 from octopis.trace import Level
 from support.live import Brokers, line, run_live, until
-from support.overlay_command import SMALL, Shell, wait_until
+from support.overlay_command import SMALL, Shell
 from support.secure import PASSWORD, Folder, client_as
 from support.strangers import dials, stranger
 
