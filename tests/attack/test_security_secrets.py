@@ -7,7 +7,7 @@ errors, what commands print, the status, traces, what is on disk, and the proces
 import asyncio
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -51,6 +51,11 @@ def kept_of(folder: Folder) -> list[str]:
     stored = read_access(folder.files.access).passwords[0]
     parts = (stored.salt, stored.stored_key, stored.server_key)
     return [base64.b64encode(each).decode() for each in parts] + [each.hex() for each in parts]
+
+
+def bytes_in(paths: Iterable[Path]) -> list[str]:
+    """Return what is in files, whatever it is."""
+    return [each.read_bytes().decode("latin-1") for each in paths if each.is_file()]
 
 
 def nothing_of(secrets: list[str], shown: str) -> None:
@@ -127,8 +132,7 @@ def test_no_secret_is_in_logs_errors_audit_status_trace_or_on_disk(
             await until(lambda: all(each.guard.broken for each in live.values()))
             shown.extend(repr(each.status()) for each in live.values())
             folder.say(text)
-            for broker in live.values():
-                shown.append(folder.audit(broker))
+            shown.extend(map(folder.audit, live.values()))
 
     kept = kept_of(folder)
     with caplog.at_level("DEBUG"):
@@ -136,11 +140,8 @@ def test_no_secret_is_in_logs_errors_audit_status_trace_or_on_disk(
     shown.append(caplog.text)
     rows = ds.dataset([str(each) for each in (tmp_path / "trace").rglob("*.parquet")])
     assert rows.files
-    for each in rows.files:
-        shown.append(str(ds.dataset(each).to_table().to_pylist()))
-    for path in (tmp_path / "disk").rglob("*"):
-        if path.is_file():
-            shown.append(path.read_bytes().decode("latin-1"))
+    shown.extend(str(ds.dataset(each).to_table().to_pylist()) for each in rows.files)
+    shown.extend(bytes_in((tmp_path / "disk").rglob("*")))
     everything = "\n".join(shown)
     for must in ("user or password is wrong", "is another client's here", "has expired", "x > 0"):
         assert must in everything, "what was looked for was not looked at"
@@ -214,9 +215,7 @@ def test_no_secret_is_in_command_lines_output_or_logs_of_processes(shell: Shell,
             each.terminate()
             shown.extend(each.communicate(timeout=30))
         shown.append(up.stop()[1])
-    for path in [*shell.state.rglob("*"), *(sec / "audit").iterdir()]:
-        if path.is_file():
-            shown.append(path.read_bytes().decode("latin-1"))
+    shown.extend(bytes_in([*shell.state.rglob("*"), *(sec / "audit").iterdir()]))
     everything = "\n".join(shown)
     assert "user or password is wrong" in everything
     nothing_of([PASSWORD, WRONG, SECRET, token, *token.split(".")[1:]], everything)

@@ -12,12 +12,16 @@ from octopis.client.client import connect
 from octopis.client.credentials import Credentials
 from octopis.client.sync_client import connect_sync
 from octopis.core.routing import Algorithm
+from octopis.core.wire.control import Refusal
+from octopis.core.wire.greeting import ClientHello, Welcome, decode_answer, encode_hello
+from octopis.core.wire.login import Token
 from octopis.errors import ConnectionFailed, LoginFailed, NotPermitted
 from octopis.pipeline.streaming.connection import Home
 from octopis.pipeline.streaming.staging import staging_at
 from octopis.security.tokens import LEEWAY_S
-from support.live import client_of, line, overlay, ready, run_live, until
+from support.live import Brokers, client_of, line, overlay, ready, run_live, until
 from support.secure import PASSWORD, Folder, client_as
+from support.strangers import dials, stranger
 
 SCOT = line(2)
 A, B = SCOT.brokers
@@ -254,6 +258,54 @@ def test_session_ends_when_the_key_of_its_token_is_taken_away(folder: Folder):
                 await until(lambda: len(live[A].clients) == 1)
                 assert "roles_changed" in folder.audit(live[A])
                 await other.publish({"x": 1})
+
+    run_live(work())
+
+
+@pytest.mark.parametrize(("warn_days", "is_warned"), [(30.0, True), (29.0, False)])
+def test_end_of_a_brokers_certificate_is_in_its_status_and_warned_of_before(
+    folder: Folder, warn_days: float, is_warned: bool, caplog: pytest.LogCaptureFixture
+):
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT, security={"warn_days": warn_days})) as live:
+            async with client_as(live[A], folder.by_certificate(), observer=True) as client:
+                said = (await client.status())["security"]
+            assert 29.9 < said["certificate_days"] <= 30
+            assert said["certificate"] == live[A].guard.contexts.own.serial
+            assert said["broken"] == []
+            before = live[A].guard.access
+            folder.say(folder.files.access.read_text(encoding="utf-8") + "\n")
+            await until(lambda: live[A].guard.access is not before)  # it has looked after all
+
+    with caplog.at_level("WARNING"):
+        run_live(work())
+    said = [each for each in caplog.messages if "ends in 30.0 days: octopis security renew" in each]
+    assert len(said) == (2 if is_warned else 0), "once by each broker"
+
+
+def test_failed_logins_make_their_address_wait_and_no_other_and_are_counted(folder: Folder):
+    right = ClientHello("app", 10, login=Token(folder.token()))
+    wrong = ClientHello("app", 10, login=Token("not.one.at_all"))
+
+    async def answer_s(live: Brokers, hello: ClientHello, source: str) -> tuple[float, object]:
+        async with stranger(live[A].address, dials(folder), source) as peer:
+            await peer.send(encode_hello(hello))
+            began = time.monotonic()
+            answer = decode_answer((await peer.next_frames())[0])
+            return time.monotonic() - began, answer
+
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT)) as live:
+            for _ in range(5):  # nothing, 0.1 s, 0.2 s, 0.4 s, 0.8 s
+                _, refused = await answer_s(live, wrong, "127.0.0.1")
+                assert isinstance(refused, Refusal)
+            waited_s, welcome = await answer_s(live, right, "127.0.0.1")
+            assert isinstance(welcome, Welcome)
+            assert waited_s >= 1.5
+            elsewhere_s, welcome = await answer_s(live, right, "127.0.1.9")
+            assert isinstance(welcome, Welcome)
+            assert elsewhere_s < waited_s
+            assert live[A].status()["security"]["failed_logins"] == 5
 
     run_live(work())
 
