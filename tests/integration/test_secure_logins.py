@@ -310,6 +310,36 @@ def test_failed_logins_make_their_address_wait_and_no_other_and_are_counted(fold
     run_live(work())
 
 
+def test_broken_key_keeps_nobody_in_who_is_revoked_and_broken_roles_no_key(folder: Folder):
+    """Who is in a hurry to shut somebody out makes mistakes: each file counts by itself."""
+    roles = folder.files.access.read_text(encoding="utf-8")
+    odd = folder.files.tokens / "odd.pem"
+
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT)) as live:
+            guard = live[A].guard
+            async with (
+                client_as(live[A], folder.by_certificate()) as other,
+                client_as(live[A], folder.by_password(), reconnect_s=0),
+                client_as(live[A], folder.by_token(), reconnect_s=0),
+            ):
+                odd.write_bytes(folder.files.token_key.read_bytes())  # the private one, by mistake
+                folder.say(f'{roles}[revoked]\nusers = ["bob"]\n')
+                await until(lambda: len(live[A].clients) == 2)
+                assert "is a private key" in guard.broken
+                odd.unlink()
+                (folder.files.tokens / "octopis.pem").unlink()
+                folder.say("[roles")
+                await until(lambda: len(live[A].clients) == 1)
+                assert "not valid TOML" in guard.broken
+                assert "access_broken" in folder.audit(live[A])
+                await other.publish({"x": 1})
+                folder.say(roles)
+                await until(lambda: not guard.broken)
+
+    run_live(work())
+
+
 def test_half_of_a_file_that_is_being_written_is_not_taken(folder: Folder):
     """An access.toml that is cut off before its denials makes sense, and would widen roles."""
     whole = folder.files.access.read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ nothing: the old stays in force, and log, audit and status say so.
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -185,19 +185,28 @@ class Guard:
             self._looked_at = 0.0  # look again soon
             return
         self._seen = state
-        try:
-            access = read_access(self._folder.access)
-            self.logins.refresh()
-        except InvalidConfiguration as failure:
-            self.broken = str(failure)
-            _log.error("%s goes on with the roles it has: %s", self._broker.id, self.broken)
+        # Each by itself: who is revoked is out, also where some key's file is broken.
+        broken = [self._tried(self._read_access), self._tried(self.logins.refresh)]
+        self.broken = "; ".join(filter(None, broken))
+        if self.broken:
+            _log.error("%s goes on with what it has: %s", self._broker.id, self.broken)
             self.write("access_broken", reason=self.broken)
-            return
-        self.broken = ""
-        self.access = access
-        _log.info("%s has taken roles and keys again", self._broker.id)
-        self.write("access_reloaded")
-        self._take()
+        if not all(broken):
+            _log.info("%s has taken roles or keys again", self._broker.id)
+            self.write("access_reloaded")
+            self._take()
+
+    def _read_access(self) -> None:
+        self.access = read_access(self._folder.access)
+
+    @staticmethod
+    def _tried(read: Callable[[], None]) -> str:
+        """Return why something is not in force; empty where it is."""
+        try:
+            read()
+        except InvalidConfiguration as failure:
+            return str(failure)
+        return ""
 
     def _take(self) -> None:
         """Let nobody go on who may not any more, or not as before."""
