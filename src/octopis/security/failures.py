@@ -1,8 +1,9 @@
 """Failed logins by address: each makes the next answer to that address wait longer.
 
-A broker answers a login, right or wrong, only after `delay`. Right ones do not take the failures
-away: whoever has one account could else try passwords of another between logins of its own. Only
-time does, one failure after each `FORGET_S` without another.
+A broker answers a wrong login and a right password only after `delay`; tokens and certificates, of
+which nobody guesses one, let in at once. Right ones do not take the failures away: whoever has one
+account could else try passwords of another between logins of its own. Only time does, one failure
+after each `FORGET_S` without another.
 """
 
 import ipaddress

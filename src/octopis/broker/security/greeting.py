@@ -99,7 +99,10 @@ class ClientGreeting(Greeting):
         connection: Connection,
         step: Callable[[], Identity | Challenge | tuple[Identity, bytes]],
     ) -> None:
-        """Take a step of a login, and answer it; slowly where logins from there have failed."""
+        """Take a step of a login, and answer it; slowly where logins from there have failed.
+
+        A right password waits as a wrong one does: else what does not wait would tell.
+        """
         host = connection.address.rpartition(":")[0]
         now = self._loop.time()
         wait_s = min(self._guard.failures.delay(host, now), self._until - _SPARE_S - now)
@@ -116,6 +119,8 @@ class ClientGreeting(Greeting):
             return
         self._is_decided = True
         identity, verifier = found if isinstance(found, tuple) else (found, b"")
+        if identity.how != "password":  # nobody guesses a signature: who has one waits for no other
+            wait_s = 0.0
         self._later(wait_s, connection, partial(self._let_in, connection, identity, verifier))
 
     def _later(self, wait_s: float, connection: Connection, answer: Callable[[], None]) -> None:
