@@ -6,18 +6,23 @@ import time
 from pathlib import Path
 
 import pytest
+from scramp import ScramClient
 
 from octopis.broker.settings import Durability
 from octopis.client.client import connect
 from octopis.client.credentials import Credentials
 from octopis.client.sync_client import connect_sync
 from octopis.core.routing import Algorithm
+from octopis.core.wire.control import Refusal
+from octopis.core.wire.greeting import ClientHello, Welcome, decode_answer, encode_hello
+from octopis.core.wire.login import MECHANISM, Challenge, Scram, Token, encode_proof
 from octopis.errors import ConnectionFailed, LoginFailed, NotPermitted
 from octopis.pipeline.streaming.connection import Home
 from octopis.pipeline.streaming.staging import staging_at
 from octopis.security.tokens import LEEWAY_S
-from support.live import client_of, line, overlay, ready, run_live, until
+from support.live import Brokers, client_of, line, overlay, ready, run_live, until
 from support.secure import PASSWORD, Folder, client_as
+from support.strangers import dials, stranger
 
 SCOT = line(2)
 A, B = SCOT.brokers
@@ -234,6 +239,132 @@ def test_session_whose_token_ended_is_over_where_there_is_no_new_one(folder: Fol
                 with pytest.raises(LoginFailed, match="expired"):
                     await client.publish({"x": 1})
             assert not live[A].clients
+
+    run_live(work())
+
+
+def test_session_ends_when_the_key_of_its_token_is_taken_away(folder: Folder):
+    """As whoever has stolen the key can log in first, and have an end that is far away."""
+    public = folder.files.tokens / "octopis.pem"
+
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT)) as live:
+            stolen = folder.by_token(folder.token("mallory", roles=["all"]))
+            async with (
+                client_as(live[A], folder.by_certificate()) as other,
+                client_as(live[A], stolen, reconnect_s=0),
+            ):
+                assert len(live[A].clients) == 2
+                public.unlink()
+                await until(lambda: len(live[A].clients) == 1)
+                assert "roles_changed" in folder.audit(live[A])
+                await other.publish({"x": 1})
+
+    run_live(work())
+
+
+@pytest.mark.parametrize(("warn_days", "is_warned"), [(30.0, True), (29.0, False)])
+def test_end_of_a_brokers_certificate_is_in_its_status_and_warned_of_before(
+    folder: Folder, warn_days: float, is_warned: bool, caplog: pytest.LogCaptureFixture
+):
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT, security={"warn_days": warn_days})) as live:
+            async with client_as(live[A], folder.by_certificate(), observer=True) as client:
+                said = (await client.status())["security"]
+            assert 29.9 < said["certificate_days"] <= 30
+            assert said["certificate"] == live[A].guard.contexts.own.serial
+            assert said["broken"] == []
+            before = live[A].guard.access
+            folder.say(folder.files.access.read_text(encoding="utf-8") + "\n")
+            await until(lambda: live[A].guard.access is not before)  # it has looked after all
+
+    with caplog.at_level("WARNING"):
+        run_live(work())
+    said = [each for each in caplog.messages if "ends in 30.0 days: octopis security renew" in each]
+    assert len(said) == (2 if is_warned else 0), "once by each broker"
+
+
+def test_failed_logins_make_passwords_of_their_address_wait_and_nothing_else(folder: Folder):
+    """Whoever fails on purpose behind an address that others share keeps out no token of theirs."""
+
+    async def took_s(live: Brokers, login: Token | Scram, source: str = "127.0.0.1") -> float:
+        """Say hello, and prove a password where it is asked for; return how long the end took."""
+        async with stranger(live[A].address, dials(folder), source) as peer:
+            await peer.send(encode_hello(ClientHello("app", 10, login=login)))
+            began = time.monotonic()
+            answer = decode_answer((await peer.next_frames())[0])
+            if isinstance(answer, Challenge):
+                scram.set_server_first(answer.message.decode())
+                proof = scram.get_client_final().encode()
+                began = time.monotonic()
+                await peer.send(encode_proof(proof))
+                answer = decode_answer((await peer.next_frames())[0])
+            assert isinstance(answer, Refusal if login is wrong else Welcome)
+            return time.monotonic() - began
+
+    scram = ScramClient([MECHANISM], "bob", PASSWORD)
+    wrong = Token("not.one.at_all")
+    by_password = Scram(MECHANISM, scram.get_client_first().encode())
+
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT)) as live:
+            await took_s(live, Token(folder.token()))
+            for _ in range(5):  # nothing, 0.1 s, 0.2 s, 0.4 s, 0.8 s
+                await took_s(live, wrong)
+            password_s = await took_s(live, by_password)
+            assert password_s >= 1.5
+            assert await took_s(live, Token(folder.token())) < 1.5
+            assert await took_s(live, wrong, "127.0.1.9") < 1.5
+            assert live[A].status()["security"]["failed_logins"] == 6
+
+    run_live(work())
+
+
+def test_broken_key_keeps_nobody_in_who_is_revoked_and_broken_roles_no_key(folder: Folder):
+    """Who is in a hurry to shut somebody out makes mistakes: each file counts by itself."""
+    roles = folder.files.access.read_text(encoding="utf-8")
+    odd = folder.files.tokens / "odd.pem"
+
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT)) as live:
+            guard = live[A].guard
+            async with (
+                client_as(live[A], folder.by_certificate()) as other,
+                client_as(live[A], folder.by_password(), reconnect_s=0),
+                client_as(live[A], folder.by_token(), reconnect_s=0),
+            ):
+                odd.write_bytes(folder.files.token_key.read_bytes())  # the private one, by mistake
+                folder.say(f'{roles}[revoked]\nusers = ["bob"]\n')
+                await until(lambda: len(live[A].clients) == 2)
+                assert "is a private key" in guard.broken
+                odd.unlink()
+                (folder.files.tokens / "octopis.pem").unlink()
+                folder.say("[roles")
+                await until(lambda: len(live[A].clients) == 1)
+                assert "not valid TOML" in guard.broken
+                assert "access_broken" in folder.audit(live[A])
+                await other.publish({"x": 1})
+                folder.say(roles)
+                await until(lambda: not guard.broken)
+
+    run_live(work())
+
+
+def test_half_of_a_file_that_is_being_written_is_not_taken(folder: Folder):
+    """An access.toml that is cut off before its denials makes sense, and would widen roles."""
+    whole = folder.files.access.read_text(encoding="utf-8")
+
+    async def work() -> None:
+        security = {"reload_s": 0.3}
+        async with ready(folder.overlay(SCOT, security=security)) as live:
+            async with client_as(live[A], folder.by_certificate()) as client:
+                first = live[A].guard.access
+                for part in range(60):  # for some times as long as a look takes
+                    folder.say(whole + "# denials" * (part + 1) if part < 59 else whole)
+                    await asyncio.sleep(0.02)
+                    assert live[A].guard.access is first
+                await until(lambda: live[A].guard.access is not first)
+                await client.publish({"x": 1})
 
     run_live(work())
 

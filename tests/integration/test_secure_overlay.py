@@ -25,6 +25,10 @@ def test_one_command_makes_a_folder_and_an_overlay_that_its_commands_can_use(she
 
         found = json.loads(shell.run("overlay", "status", "--json").stdout)
         assert (found["total"]["ready"], found["total"]["links_up"]) == (4, 8)
+        shown = shell.run("overlay", "status").stdout
+        assert "the first ends in 365 days (a,0)" in shown
+        assert "failed logins" in shown
+        assert "not in force" not in shown
 
         here, there = up.url("a,0"), up.url("b,1")
         reader = shell.start("sub", there, "x > 1", "--count", "1")
@@ -34,6 +38,12 @@ def test_one_command_makes_a_folder_and_an_overlay_that_its_commands_can_use(she
         assert shell.run("pub", here, "x=2").stdout == "accepted: 1 notification\n"
         out, _ = reader.communicate(timeout=30)
         assert json.loads(out)["publisher"].startswith("operator/client-")
+
+        access = shell.folder / "sec" / "access.toml"
+        roles = access.read_text(encoding="utf-8")
+        access.write_text(f"{roles}[roles.odd]\nsubscribe = 'x ='\n", encoding="utf-8")
+        wait_until(lambda: "not in force at a,0" in shell.run("overlay", "status").stdout)
+        access.write_text(roles, encoding="utf-8")
 
         elsewhere = ("--state", str(shell.folder / "nothing"))
         refused = shell.run("pub", here, "x=2", *elsewhere)

@@ -10,13 +10,13 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from scramp import ScramClient
 
-from octopis.core.wire.login import MECHANISM, Scram, Token
+from octopis.core.wire.login import ITERATIONS_MIN, MECHANISM, Scram, Token
 from octopis.security.access import Access, parse_access
 from octopis.security.folder import SecurityFolder
 from octopis.security.identity import Identity
 from octopis.security.login import Challenge, Logins
 from octopis.security.making import make_token_keys
-from octopis.security.passwords import ITERATIONS_MIN, make_password
+from octopis.security.passwords import make_password
 from octopis.security.tokens import read_private_key
 
 PENCIL = "pencil"

@@ -68,7 +68,8 @@ class Folder:
 
     def overlay(self, scot: SCOT, **options: Any) -> OverlayConfiguration:
         """Return an overlay with this folder, and short times."""
-        security = SecurityOptions(str(self.path), reload_s=0.1, **options.pop("security", {}))
+        chosen = {"reload_s": 0.1, **options.pop("security", {})}
+        security = SecurityOptions(str(self.path), **chosen)
         limits = replace(LIMITS, **options.pop("limits", {}))
         return overlay(scot, security=security, limits=limits, **options)
 

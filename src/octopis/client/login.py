@@ -1,10 +1,14 @@
 """One login of a client, without sockets: what goes into its hello, and what comes after."""
 
-from octopis.core.wire.login import MECHANISM, TOKEN_MAX, Scram, Token
+from octopis.core.wire.login import (
+    ITERATIONS_MAX,
+    ITERATIONS_MIN,
+    MECHANISM,
+    TOKEN_MAX,
+    Scram,
+    Token,
+)
 from octopis.errors import InvalidConfiguration, LoginFailed, MissingExtra, OctopisError
-
-ITERATIONS_MAX = 1_000_000
-"""A broker that asks for more work than this, which takes about half a second, is not obeyed."""
 
 
 class Login:
@@ -48,8 +52,11 @@ class PasswordLogin(Login):
         """Return the proof; once. Raises LoginFailed where the challenge makes no sense."""
         try:
             self._scram.set_server_first(challenge.decode())
-            if int(self._scram.iterations) > ITERATIONS_MAX:
+            asked = int(self._scram.iterations)
+            if asked > ITERATIONS_MAX:
                 raise LoginFailed("the broker asks for more work than any password needs")
+            if asked < ITERATIONS_MIN:  # whoever poses as it could try passwords on the proof
+                raise LoginFailed("the broker asks for less work than any password needs")
             proof: str = self._scram.get_client_final()
         except (self._refused, UnicodeDecodeError):
             raise LoginFailed("what the broker asks for a password makes no sense") from None

@@ -73,7 +73,7 @@ class AuditLog:
         try:
             self._number, self._digest, self._size, torn = _end(path, self._file)
             if torn:
-                os.ftruncate(self._file, self._size)
+                _cut(path, self._file, self._size)
                 self.write("torn_line", bytes=len(torn), text=torn.decode("ascii", "replace"))
         except BaseException:
             os.close(self._file)
@@ -122,9 +122,10 @@ class AuditLog:
         }
         line, digest = _sealed({**said, **facts, "previous": self._digest})
         try:
+            if self.failure:  # no half of a line before this one
+                os.ftruncate(self._file, self._size)
             _write(self._file, line)
         except OSError as failure:
-            os.ftruncate(self._file, self._size)  # no half of a line before the next one
             if not self.failure:
                 _log.error("the audit log %s cannot be written: %s", self._path, failure.strerror)
             self.failure = failure.strerror or str(failure)
@@ -217,6 +218,13 @@ def _opened(path: Path) -> int:
             f"another process writes the audit log {path}: stop that one first"
         ) from failure
     return file
+
+
+def _cut(path: Path, file: int, size: int) -> None:
+    try:
+        os.ftruncate(file, size)
+    except OSError as failure:
+        raise InvalidConfiguration(f"cannot write {path}: {failure.strerror}") from failure
 
 
 def _end(path: Path, file: int) -> tuple[int, str, int, bytes]:

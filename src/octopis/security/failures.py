@@ -1,8 +1,9 @@
 """Failed logins by address: each makes the next answer to that address wait longer.
 
-A broker answers a login, right or wrong, only after `delay`. Right ones do not take the failures
-away: whoever has one account could else try passwords of another between logins of its own. Only
-time does, one failure after each `FORGET_S` without another.
+A broker answers a wrong login and a right password only after `delay`; tokens and certificates, of
+which nobody guesses one, let in at once. Right ones do not take the failures away: whoever has one
+account could else try passwords of another between logins of its own. Only time does, one failure
+after each `FORGET_S` without another.
 """
 
 import ipaddress
@@ -37,7 +38,7 @@ class FailedLogins:
     def failed(self, address: str, now: float) -> None:
         """Count a failure."""
         self.total += 1
-        place = _place(address)
+        place = place_of(address)
         found = self._found(place, now) or _Failures(0, now)
         found.count = min(found.count + 1, _DOUBLINGS + 1)
         found.since = now
@@ -48,7 +49,7 @@ class FailedLogins:
 
     def delay(self, address: str, now: float) -> float:
         """Return how many seconds the answer to a login from there is to wait."""
-        found = self._found(_place(address), now)
+        found = self._found(place_of(address), now)
         return 0.0 if found is None else min(MOST_S, FIRST_S * 2.0 ** (found.count - 1))
 
     def _found(self, place: str, now: float) -> _Failures | None:
@@ -64,8 +65,8 @@ class FailedLogins:
         return found
 
 
-def _place(address: str) -> str:
-    """Return what is counted: an address; of IPv6, the network of 64 bits that is one host's."""
+def place_of(address: str) -> str:
+    """Return what is counted by address: of IPv6, the network of 64 bits that is one host's."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:  # no address of the internet

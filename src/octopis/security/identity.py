@@ -75,6 +75,9 @@ class Identity(Struct, frozen=True):
     has_own_roles: bool = False
     """Whether the roles are said by its token, and are not those of the user."""
 
+    signed_by: str = ""
+    """The public key that its token was signed by: without that one, nobody would let it in."""
+
     def named(self, name: str) -> str:
         """Return what a name of this identity's is called inside the overlay.
 

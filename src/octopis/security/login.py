@@ -62,6 +62,15 @@ class Logins:
         """
         self._keys = TokenKeys.read(self._folder.tokens)
 
+    def current(self, identity: Identity) -> Identity | None:
+        """Return the same identity as it is now; None where it would not be let in any more.
+
+        As `Access.current`; nor would it be where the key of its token may not sign any more.
+        """
+        if identity.how == "token" and not self._keys.has(identity.signed_by):
+            return None
+        return self.access().current(identity)
+
     def begin(
         self, login: Login | None, certificate: PeerCertificate | None, now: float
     ) -> "Identity | Challenge":
@@ -124,6 +133,7 @@ class Logins:
             claims.expires_at,
             claims.number,
             has_own_roles=claims.roles is not None,
+            signed_by=claims.signed_by,
         )
         if access.is_revoked(identity):
             raise not_valid("it is revoked")

@@ -14,11 +14,8 @@ import secrets
 
 from msgspec import Struct
 
+from octopis.core.wire.login import ITERATIONS_MAX, ITERATIONS_MIN, MECHANISM
 from octopis.errors import InvalidConfiguration
-
-MECHANISM = "SCRAM-SHA-256"
-ITERATIONS_MIN, ITERATIONS_MAX = 4_096, 10_000_000
-"""What SCRAM-SHA-256 asks for at least (RFC 7677), and what clients will do at most."""
 
 ITERATIONS = 50_000
 """What a new password gets: clients take some hundredths of a second, and brokers none of it."""

@@ -69,6 +69,9 @@ class Claims(Struct, frozen=True):
     number: str
     """What it is revoked by; empty where it has none."""
 
+    signed_by: str
+    """The public key that has signed it, in hexadecimal."""
+
 
 # Checking
 
@@ -100,6 +103,10 @@ class TokenKeys:
     def __len__(self) -> int:
         return len(self._keys)
 
+    def has(self, key: str) -> bool:
+        """Tell whether a key may sign still: one that tokens say they were `signed_by`."""
+        return any(_known_by(each) == key for each in self._keys.values())
+
     def name_of(self, key: Ed25519PrivateKey) -> str | None:
         """Return the name of the key that belongs to a private one, None where it is not here."""
         own = key.public_key()
@@ -115,12 +122,12 @@ class TokenKeys:
         if _FORM.fullmatch(token) is None:
             raise not_valid("it is not a JSON Web Token")
         try:
-            claims = _signed(token, self._asked(token), audience)
+            claims, key = _signed(token, self._asked(token), audience)
         except jwt.InvalidTokenError as failure:
             raise not_valid(_reason(failure)) from None
         except RecursionError:
             raise not_valid("it is nested too deeply") from None
-        return _read_claims(claims, now)
+        return _read_claims(claims, key, now)
 
     def _asked(self, token: str) -> Iterable[Ed25519PublicKey]:
         """Return the keys to try. The name of a key is all that is read before the signature."""
@@ -135,7 +142,10 @@ class TokenKeys:
         return [self._keys[name]] if name in self._keys else []
 
 
-def _signed(token: str, keys: Iterable[Ed25519PublicKey], audience: str) -> dict[str, Any]:
+def _signed(
+    token: str, keys: Iterable[Ed25519PublicKey], audience: str
+) -> tuple[dict[str, Any], Ed25519PublicKey]:
+    """Return what a token says, and which of the keys has signed it."""
     for key in keys:
         try:
             found: dict[str, Any] = jwt.decode(
@@ -143,8 +153,12 @@ def _signed(token: str, keys: Iterable[Ed25519PublicKey], audience: str) -> dict
             )
         except jwt.InvalidSignatureError:
             continue
-        return found
+        return found, key
     raise jwt.InvalidSignatureError
+
+
+def _known_by(key: Ed25519PublicKey) -> str:
+    return key.public_bytes_raw().hex()
 
 
 def _reason(failure: jwt.InvalidTokenError) -> str:
@@ -163,7 +177,7 @@ def _reason(failure: jwt.InvalidTokenError) -> str:
             return "it is not a JSON Web Token as it is asked for here"
 
 
-def _read_claims(claims: Mapping[str, Any], now: float) -> Claims:
+def _read_claims(claims: Mapping[str, Any], key: Ed25519PublicKey, now: float) -> Claims:
     """Return what a token that is signed says, or raise LoginFailed."""
     subject, number, roles = claims["sub"], claims.get("jti", ""), claims.get("roles")
     if not is_name(subject):
@@ -178,7 +192,8 @@ def _read_claims(claims: Mapping[str, Any], now: float) -> Claims:
     for claim in ("nbf", "iat"):
         if claim in claims and now < _time(claims, claim) - LEEWAY_S:
             raise not_valid("it holds only later: are both clocks right?")
-    return Claims(subject, ends_at, None if roles is None else tuple(roles), number)
+    said = None if roles is None else tuple(roles)
+    return Claims(subject, ends_at, said, number, _known_by(key))
 
 
 def _are_names(roles: object) -> bool:

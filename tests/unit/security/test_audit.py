@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import random
 import resource
 import signal
@@ -234,6 +235,28 @@ def test_disk_that_is_full_stops_nobody_and_is_told(
     assert [line["event"] for line in lines] == ["login", "omitted", "login"]
     assert lines[1]["lines"] == {"login": 2}
     assert verify(path) == Verified(3, lines[-1]["digest"])
+
+
+def test_file_that_cannot_even_be_cut_stops_nobody_and_is_gone_on_with(path: Path, clock: Clock):
+    """As where the disk has become read-only: neither writing works nor cutting off."""
+    log = AuditLog(path, clock)
+    log.write("login", user="alice")
+    kept, read_only = os.dup(log._file), os.open(path, os.O_RDONLY)
+    os.dup2(read_only, log._file)
+    log.write("login", user="bob")
+    clock.now += 1
+    log.tick()
+    assert log.failure
+    os.write(kept, b'{"number":2,"ti')  # half a line, as a disk that fails may leave it
+    os.dup2(kept, log._file)
+    log.write("login", user="carol")
+    assert log.failure == ""
+    log.close()
+    os.close(kept)
+    os.close(read_only)
+    assert verify(path).fault == ""
+    events = [json.loads(line)["event"] for line in path.read_bytes().splitlines()]
+    assert events == ["login", "login", "omitted"]
 
 
 def test_file_that_cannot_be_read_or_written_is_said(tmp_path: Path):

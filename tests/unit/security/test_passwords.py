@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scramp import ScramClient, ScramException
 
-from octopis.core.wire.login import MECHANISM, MESSAGE_MAX, Scram
+from octopis.core.wire.login import ITERATIONS_MIN, MECHANISM, MESSAGE_MAX, Scram
 from octopis.errors import InvalidConfiguration, LoginFailed
 from octopis.security.login import Challenge, Logins
-from octopis.security.passwords import ITERATIONS_MIN, StoredPassword, make_password, read_password
+from octopis.security.passwords import StoredPassword, make_password, read_password
 from support.logins import NOW, PENCIL, ROLES, Door, access_text, door
 
 __all__ = ["door"]
@@ -277,9 +277,9 @@ def test_what_cannot_be_a_password_is_refused_and_not_shown(password: str):
     assert not password or password not in str(failure.value)
 
 
-@pytest.mark.parametrize("iterations", [0, 4095, 10_000_001])
+@pytest.mark.parametrize("iterations", [0, 4095, 1_000_001])
 def test_iterations_are_bounded(iterations: int):
-    with pytest.raises(InvalidConfiguration, match="4,096 to 10,000,000 iterations"):
+    with pytest.raises(InvalidConfiguration, match="4,096 to 1,000,000 iterations"):
         make_password("x", iterations)
 
 

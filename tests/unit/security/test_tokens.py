@@ -75,6 +75,18 @@ def test_key_that_is_taken_away_signs_no_more(door: Door):
         door.token(token)
 
 
+def test_key_that_is_taken_away_lets_nobody_stay_whom_it_has_let_in(door: Door):
+    other = Ed25519PrivateKey.generate()
+    (door.folder.tokens / "other.pem").write_bytes(pem_of(other))
+    door.logins.refresh()
+    ours, others = door.token(signed(door.key, claims())), door.token(signed(other, claims()))
+    assert door.logins.current(others) == others
+    (door.folder.tokens / "other.pem").write_bytes(pem_of(Ed25519PrivateKey.generate()))
+    door.logins.refresh()
+    assert door.logins.current(others) is None, "a name that is another key now is no help"
+    assert door.logins.current(ours) == ours
+
+
 def hs256(door: Door) -> str:
     """What a verifier takes that lets the token say how it is to be checked."""
     content = by_hand(None, b'{"alg":"HS256","typ":"JWT"}', json_bytes(claims())).rpartition(".")[0]

@@ -28,7 +28,7 @@ from octopis.broker.settings import Limits, OverlayConfiguration, SecurityOption
 from octopis.client.address import Address
 from octopis.core.topology import SCOT, AcyclicFactor, ConnectivityFactor
 from octopis.core.wire.greeting import ClientHello, encode_hello
-from octopis.core.wire.login import Scram, Token
+from octopis.core.wire.login import ITERATIONS_MIN, Scram, Token
 
 _TURNS = 6
 """Turns of the event loop after an input: requests wait for their turn."""
@@ -231,7 +231,7 @@ def secure_folder() -> Iterator[Path]:
     """Yield a security folder for the overlay, with alice, who has a password."""
     from octopis.benchmarks.fuzz.logins import ACCESS, WORD  # noqa: PLC0415 - its libraries are extra
     from octopis.security.making import make_folder  # noqa: PLC0415 - the same
-    from octopis.security.passwords import ITERATIONS_MIN, make_password  # noqa: PLC0415 - the same
+    from octopis.security.passwords import make_password  # noqa: PLC0415 - the same
 
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent) / "secure"

@@ -16,14 +16,14 @@ from pathlib import Path
 
 from octopis.benchmarks.fuzz import seeds
 from octopis.benchmarks.fuzz.laws import Check, hold
-from octopis.core.wire.login import MECHANISM, MESSAGE_MAX, Scram, Token
+from octopis.core.wire.login import ITERATIONS_MIN, MECHANISM, MESSAGE_MAX, Scram, Token
 from octopis.errors import LoginFailed
 from octopis.security.access import parse_access
 from octopis.security.certificates import make_token_keys
 from octopis.security.folder import SecurityFolder
 from octopis.security.identity import Identity
 from octopis.security.login import Challenge, Logins
-from octopis.security.passwords import ITERATIONS_MIN, StoredPassword, make_password
+from octopis.security.passwords import StoredPassword, make_password
 from octopis.security.tokens import read_private_key
 
 WORD = "pencil"

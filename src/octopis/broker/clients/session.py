@@ -35,6 +35,7 @@ from octopis.errors import (
     OctopisError,
     ProtocolError,
 )
+from octopis.security.failures import place_of
 from octopis.security.identity import Identity
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class ClientSession(Requests):
         self.source = source_of(hello, self.owner)
         """What one run of its program is known by, if it has said so."""
 
-        self.host = connection.address.rpartition(":")[0]
+        self.host = place_of(connection.address.rpartition(":")[0])
         self.is_observer = hello.observer
         self.name = f"client {self.client}"
         self.connection = connection

@@ -99,7 +99,10 @@ class ClientGreeting(Greeting):
         connection: Connection,
         step: Callable[[], Identity | Challenge | tuple[Identity, bytes]],
     ) -> None:
-        """Take a step of a login, and answer it; slowly where logins from there have failed."""
+        """Take a step of a login, and answer it; slowly where logins from there have failed.
+
+        A right password waits as a wrong one does: else what does not wait would tell.
+        """
         host = connection.address.rpartition(":")[0]
         now = self._loop.time()
         wait_s = min(self._guard.failures.delay(host, now), self._until - _SPARE_S - now)
@@ -116,6 +119,8 @@ class ClientGreeting(Greeting):
             return
         self._is_decided = True
         identity, verifier = found if isinstance(found, tuple) else (found, b"")
+        if identity.how != "password":  # nobody guesses a signature: who has one waits for no other
+            wait_s = 0.0
         self._later(wait_s, connection, partial(self._let_in, connection, identity, verifier))
 
     def _later(self, wait_s: float, connection: Connection, answer: Callable[[], None]) -> None:
@@ -132,7 +137,7 @@ class ClientGreeting(Greeting):
     def _let_in(self, connection: Connection, identity: Identity, verifier: bytes) -> None:
         assert self._hello is not None, "who is let in has said hello"
         hello = self._hello
-        current = self._guard.access.current(identity)  # roles may have changed while it waited
+        current = self._guard.logins.current(identity)  # roles may have changed while it waited
         if current is None:
             self._refuse(connection, LoginFailed(f"{identity.name} may not be in any more"))
             return

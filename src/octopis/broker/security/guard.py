@@ -7,7 +7,7 @@ nothing: the old stays in force, and log, audit and status say so.
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,6 +55,7 @@ class Guard:
         self._options = broker.overlay.security
         self._folder = SecurityFolder(Path(self._options.folder))
         self.contexts = Contexts(self._folder, broker.id)
+        self._seen = self._settling = self._state()  # first: what is new after it, is read again
         self.access: Access = read_access(self._folder.access)
         self.logins = Logins(lambda: self.access, self._folder, self._options.audience)
         self.failures = FailedLogins()
@@ -64,7 +65,6 @@ class Guard:
         """Why what access.toml says now is not in force; empty where it is."""
 
         self._links: dict[Connection, LinkEnd] = {}
-        self._seen = self._state()
         self._looked_at = 0.0
         self._warned_at = 0.0
 
@@ -180,24 +180,37 @@ class Guard:
         state = self._state()
         if state == self._seen:
             return
-        self._seen = state
-        try:
-            access = read_access(self._folder.access)
-            self.logins.refresh()
-        except InvalidConfiguration as failure:
-            self.broken = str(failure)
-            _log.error("%s goes on with the roles it has: %s", self._broker.id, self.broken)
-            self.write("access_broken", reason=self.broken)
+        if state != self._settling:  # half of a file that is being written may say something else
+            self._settling = state
+            self._looked_at = 0.0  # look again soon
             return
-        self.broken = ""
-        self.access = access
-        _log.info("%s has taken roles and keys again", self._broker.id)
-        self.write("access_reloaded")
-        self._take(access)
+        self._seen = state
+        # Each by itself: who is revoked is out, also where some key's file is broken.
+        broken = [self._tried(self._read_access), self._tried(self.logins.refresh)]
+        self.broken = "; ".join(filter(None, broken))
+        if self.broken:
+            _log.error("%s goes on with what it has: %s", self._broker.id, self.broken)
+            self.write("access_broken", reason=self.broken)
+        if not all(broken):
+            _log.info("%s has taken roles or keys again", self._broker.id)
+            self.write("access_reloaded")
+            self._take()
 
-    def _take(self, access: Access) -> None:
+    def _read_access(self) -> None:
+        self.access = read_access(self._folder.access)
+
+    @staticmethod
+    def _tried(read: Callable[[], None]) -> str:
+        """Return why something is not in force; empty where it is."""
+        try:
+            read()
+        except InvalidConfiguration as failure:
+            return str(failure)
+        return ""
+
+    def _take(self) -> None:
         """Let nobody go on who may not any more, or not as before."""
-        gone = self._broker.roles_changed(access.current)
+        gone = self._broker.roles_changed(self.logins.current)
         if gone:
             self.write("roles_changed", sessions_ended=gone)
         for connection, end in list(self._links.items()):

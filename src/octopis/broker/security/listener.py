@@ -18,6 +18,7 @@ from octopis.broker.security.greeting import Greeting
 from octopis.core.wire.control import Refusal
 from octopis.core.wire.greeting import encode_refusal
 from octopis.errors import LoginFailed
+from octopis.security.failures import place_of
 
 if TYPE_CHECKING:
     from octopis.broker.broker import LiveBroker
@@ -92,30 +93,35 @@ class Listener:
                 self._say("accepting", "cannot take a connection in: %s", failure)
                 await asyncio.sleep(_REST_S)
                 continue
-            host = place[0]
-            if self._is_full(host):
-                self.refused += 1
-                self._say("half open", "too many at %s are not logged in: one is sent away", host)
-                accepted.close()
-            else:
-                self._keep(self._loop.create_task(self._take(accepted, host)))
+            self.come(accepted, place[0])
+
+    def come(self, accepted: socket, host: str) -> None:
+        """Take a connection from a host in, or send it away where too many are half open."""
+        if self._is_full(host):
+            self.refused += 1
+            self._say("half open", "too many at %s are not logged in: one is sent away", host)
+            accepted.close()
+        else:
+            self._keep(self._loop.create_task(self._take(accepted, host)))
 
     def _is_full(self, host: str) -> bool:
         limits = self._limits
-        return self._hosts[host] >= limits.half_open_per_host or self.half_open >= limits.half_open
+        here = self._hosts[place_of(host)]
+        return here >= limits.half_open_per_host or self.half_open >= limits.half_open
 
     async def _take(self, accepted: socket, host: str) -> None:
         """Shake hands, and let a connection begin; from then on it is on its own."""
         until = self._loop.time() + self._limits.hello_s
         greeting = self._greeting()
-        self._hosts[host] += 1
+        place = place_of(host)
+        self._hosts[place] += 1
         made: list[Connection] = []
 
         def let_go() -> None:
-            if host in self._hosts:
-                self._hosts[host] -= 1
-                if not self._hosts[host]:
-                    del self._hosts[host]
+            if place in self._hosts:
+                self._hosts[place] -= 1
+                if not self._hosts[place]:
+                    del self._hosts[place]
 
         def make() -> Connection:
             made.append(Connection(greeting, self._limits, self._broker.warnings, until=until))

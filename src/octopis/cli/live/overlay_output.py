@@ -132,6 +132,7 @@ def _print_totals(name: str, statuses: Statuses) -> None:
         *_routing(statuses, total),
         *_delivery(total["delivery"]),
         *disk_facts(total["store"]),
+        *_security(statuses),
         ("dropped", _drops(drops, counters)),
     ]
     if total["dead"]:
@@ -139,6 +140,22 @@ def _print_totals(name: str, statuses: Statuses) -> None:
     if total["backpressure"]:
         facts.append(("publishers wait for", " ".join(total["backpressure"])))
     output.print_facts(name, facts)
+
+
+def _security(statuses: Statuses) -> list[tuple[str, object]]:
+    """Return until when brokers can prove who they are, who has failed to, and what is broken."""
+    said = {name: each["security"] for name, each in statuses.items() if "security" in each}
+    if not said:
+        return []
+    first = min(said, key=lambda name: said[name]["certificate_days"])
+    failed = sum(each["failed_logins"] for each in said.values())
+    found: list[tuple[str, object]] = [
+        ("certificates", f"the first ends in {said[first]['certificate_days']:.0f} days ({first})"),
+        ("failed logins", f"{failed:,}"),
+    ]
+    for name, each in said.items():
+        found += [(f"not in force at {name}", one_line(reason)) for reason in each["broken"]]
+    return found
 
 
 def _routing(statuses: Statuses, total: dict[str, Any]) -> list[tuple[str, object]]:

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from octopis.core.toml import encode_table, encode_text
+from octopis.core.wire.login import ITERATIONS_MAX, ITERATIONS_MIN
 from octopis.errors import InvalidConfiguration
 from octopis.security.access import check_name
-from octopis.security.passwords import ITERATIONS, ITERATIONS_MAX, ITERATIONS_MIN, make_password
+from octopis.security.passwords import ITERATIONS, make_password
 
 SHORT = 12
 _READ_MAX = 4_096

@@ -16,6 +16,9 @@ from octopis.errors import ProtocolError
 MECHANISM = "SCRAM-SHA-256"
 TOKEN_MAX = 4_096
 MESSAGE_MAX = 1_024
+ITERATIONS_MIN, ITERATIONS_MAX = 4_096, 1_000_000
+"""What a password may cost: less makes a proof easy to guess from (RFC 7677 has no less), and more
+is half a second of work, which no broker may ask of a client."""
 
 _Message = Annotated[bytes, Meta(max_length=MESSAGE_MAX)]
 
@@ -46,9 +49,15 @@ class Challenge(msgspec.Struct, frozen=True):
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """What the client answers: SCRAM's last message of a client."""
+    """What the client answers: SCRAM's last message of a client.
+
+    Passwords can be tried on it, so it is never shown.
+    """
 
     message: _Message
+
+    def __repr__(self) -> str:
+        return "Proof(...)"
 
 
 _challenge = BodyDecoder[Challenge](Challenge, "the challenge")
