@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from octopis.benchmarks.processes import free_ports
-from octopis.broker.settings import Durability, Metrics
+from octopis.broker.settings import Durability, Metrics, SpanOptions
 from octopis.core.routing import Algorithm
 from support.live import in_a_thread, line, overlay
 from support.overlay_command import Shell
@@ -40,6 +40,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrape]:
         Algorithm.TNR,
         metrics=Metrics(port=port),
         durability=Durability(folder),
+        tracing=SpanOptions("http://127.0.0.1:1"),
     )
     with in_a_thread(configuration):
         yield scrape(f"http://127.0.0.1:{port}/metrics")
