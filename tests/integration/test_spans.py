@@ -7,14 +7,18 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from octopis import connect_sync
 from octopis.benchmarks.processes import free_ports
 from octopis.broker.settings import Durability, Shape, SpanOptions
+from octopis.broker.tracing import TraceOptions
 from octopis.core.delivery.options import DeliveryOptions
 from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm
+from octopis.overlay.deployment import running
+from octopis.trace import Level
 from support.collector import (
     ROOT,
     TRACE,
@@ -39,6 +43,9 @@ from support.live import (
 )
 from support.overlay_command import SMALL, Shell, wait_until
 from support.scrapes import scrape
+
+WHAT = {"publisher", "sequence", "broker", "source", "target", "kind", "reason", "fate", "client"}
+"""Columns of a trace that have nothing to do with times or chance."""
 
 SERVER, PRODUCER, CONSUMER = 2, 4, 5
 
@@ -280,13 +287,50 @@ def test_durable_subscription_that_is_read_again_has_a_delivery_for_each_time(tm
                 async with reader.subscribe("n >= 0", **again) as stream:
                     await anext(stream)
                     await until(lambda: len(collector.spans) >= 4)
-        found = {each.place: each for each in collector.spans}
+        found = {each.place: each for each in but_resends(collector.spans)}
         reads = [each for each in collector.spans if each.name == "deliver"]
         assert len({each.id for each in reads}) == len(reads) >= 2
         assert {each.parent for each in reads} == {found["hop b,0"].id}
         assert {(each.about["durable"], each.about["position"]) for each in reads} == {("kept", 1)}
         assert found["publish a,0"].parent == ROOT
         assert [each.name for each in found["publish a,0"].events] == ["sent"]
+
+    with collecting() as collector:
+        run_live(work(collector))
+
+
+def test_trace_on_disk_is_what_it_is_without_spans(tmp_path: Path):
+    """Both recorders are told all that happens, each as if it were alone."""
+
+    async def rows(folder: Path, options: SpanOptions) -> dict[str, list[dict[str, Any]]]:
+        scot = line(3)
+        configuration = overlay(scot, Algorithm.TNR, tracing=options, delivery=PLAIN)
+        async with running(configuration, trace=TraceOptions(folder, Level.FULL)) as live:
+            for each in live.values():
+                await each.ready.wait()
+            async with subscribed(live, ("far", at(live, "c"))) as (stream,):
+                async with client_of(at(live, "a"), client_id="pub") as writer:
+                    for number in range(20):
+                        more = {"traceparent": TRACEPARENT} if number % 2 else {}
+                        await writer.publish({"n": number} | more)
+                for _ in range(20):
+                    await anext(stream)
+        found = {}
+        for table in ("publications", "deliveries", "ims", "links", "subscriptions"):
+            paths = [folder / each.short / f"{table}.parquet" for each in scot.brokers]
+            found[table] = [
+                {key: value for key, value in row.items() if key in WHAT}
+                for path in paths
+                for row in pq.read_table(path).to_pylist()
+            ]
+        return found
+
+    async def work(collector: Collector) -> None:
+        plain = await rows(tmp_path / "plain", SpanOptions())
+        beside = await rows(tmp_path / "beside", tracing(collector))
+        assert beside == plain
+        assert [len(plain[table]) for table in ("publications", "deliveries")] == [20, 20]
+        assert len(collector.spans) == 10 * 4
 
     with collecting() as collector:
         run_live(work(collector))
