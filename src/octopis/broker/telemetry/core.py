@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import structs
 
+from octopis.broker.telemetry.identity import promising
 from octopis.broker.telemetry.visits import Kind, Traced, Tracer, Visit
 from octopis.core.model import BrokerId, Notification
 from octopis.core.routing import Broker, Effect, Enqueue, Message, NotificationMessage
@@ -70,7 +71,8 @@ class TracedCore(Broker):
         self, notifications: Sequence[Notification]
     ) -> tuple[Sequence[Notification], list[Visit]]:
         found: dict[int, Traced] = {}
-        for place, each in enumerate(notifications):
+        for place in promising(notifications):
+            each = notifications[place]
             assert isinstance(each, Published), "only what came over the wire is published"
             traced = self._tracer.traced(each, Kind.PUBLISH)
             if traced is not None:
@@ -86,9 +88,13 @@ class TracedCore(Broker):
         """Return messages with visits for those that are traced."""
         found: dict[int, Message] = {}
         visits = []
-        for place, message in enumerate(messages):
-            if not isinstance(message, NotificationMessage):
-                continue
+        carried = [
+            each.notification if isinstance(each, NotificationMessage) else None
+            for each in messages
+        ]
+        for place in promising(carried):
+            message = messages[place]
+            assert isinstance(message, NotificationMessage), "nothing else carries any"
             notification = message.notification
             assert isinstance(notification, Published), "only what came over the wire is sent"
             traced = self._tracer.traced(notification, kind, message, sender)

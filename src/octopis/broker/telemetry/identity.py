@@ -5,10 +5,12 @@ a broker is called by a hash of what all brokers see: a broker that gets a copy 
 knows by that what the neighbour's span is called, and makes it the parent of its own.
 """
 
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import NamedTuple
 
 from octopis.client.traceparent import ATTRIBUTE, LENGTH, TraceParent, parse_traceparent
+from octopis.core.model import Notification
 from octopis.core.model.notification import UNREADABLE
 from octopis.core.wire.published import Published, attributes_of
 from octopis.errors import ProtocolError
@@ -35,10 +37,29 @@ class Identity(NamedTuple):
         return int.from_bytes(digest, "big") or 1  # 0 is no span
 
 
+def promising(notifications: Iterable[Notification | None]) -> list[int]:
+    """Return the places of those that may be traced: nothing is asked of all others but this.
+
+    Written out, as it is asked of every notification.
+    """
+    return [
+        place
+        for place, each in enumerate(notifications)
+        if each is not None
+        and (ATTRIBUTE in each.attributes if each.attributes else _may_be_in(each))
+    ]
+
+
+def _may_be_in(notification: Notification) -> bool:
+    """Tell whether a notification whose attributes nobody has read may be traced."""
+    assert isinstance(notification, Published), "only what came over the wire is passed on"
+    return len(notification.encoded) > _SHORT or _MARK in notification.encoded
+
+
 def identity_of(notification: Published) -> Identity | None:
     """Return what is traced of a notification; None where nothing is.
 
-    Quick where there is no `traceparent`. Brokers on the way have not read the attributes.
+    Brokers on the way have not read the attributes.
     """
     attributes = notification.attributes
     if attributes and ATTRIBUTE not in attributes:
