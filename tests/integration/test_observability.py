@@ -13,9 +13,11 @@ import yaml
 from prometheus_client.openmetrics.exposition import generate_latest
 
 from octopis.benchmarks.processes import free_ports
-from octopis.broker.settings import Durability, Metrics
+from octopis.broker.settings import Durability, Metrics, SpanOptions
+from octopis.broker.telemetry.visits import Kind
 from octopis.core.routing import Algorithm
 from octopis.gateway.counts import Counts, registry_of
+from support.collector import but_resends, collecting, tree
 from support.live import in_a_thread, line, overlay
 from support.overlay_command import Shell
 from support.scrapes import Scrape, read, scrape
@@ -41,6 +43,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Scrape:
         Algorithm.TNR,
         metrics=Metrics(port=port),
         durability=Durability(folder),
+        tracing=SpanOptions("http://127.0.0.1:1"),
     )
     with in_a_thread(configuration):
         brokers = scrape(f"http://127.0.0.1:{port}/metrics")
@@ -215,7 +218,7 @@ def test_page_speaks_of_metrics_that_there_are(found: Scrape):
 
 
 def test_commands_on_the_page_show_metrics(shell: Shell):
-    (block,) = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
+    block, _ = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
     port = free_ports(2)[0]
     said: dict[str, Any] = {}
     for line_ in block.replace("9740", str(port)).splitlines():
@@ -234,3 +237,26 @@ def test_commands_on_the_page_show_metrics(shell: Shell):
     assert "# TYPE octopis_ready gauge" in said["curl"]
     (running,) = json.loads(said["list"])["running"]
     assert running["metrics"] == [f"http://127.0.0.1:{port + n}/metrics" for n in range(2)]
+
+
+def test_commands_on_the_page_leave_the_spans_that_it_says(shell: Shell):
+    _, block = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
+    table = PAGE.partition("| span | kind |")[2].partition("\n\n")[0]
+    described = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
+    assert described == {each.value for each in Kind}
+    with collecting() as collector:
+        commands = block.replace("http://127.0.0.1:4318", collector.endpoint).splitlines()
+        for command in commands:
+            words = shlex.split(command.removeprefix("$ octopis "))
+            more = ["--port", "0"] if words[:2] == ["overlay", "up"] else []
+            if "--background" in words:
+                assert shell.start(*words, stdin=subprocess.DEVNULL).wait(timeout=30) == 0
+                continue
+            done = shell.run(*words, *more)
+            assert done.returncode == 0, done.stderr
+        found = but_resends(collector.spans)
+    # Publisher and subscriber are at the first broker: nothing goes anywhere else.
+    (place,) = {each.about["broker"] for each in found}
+    assert set(tree(found).values()) == {"publisher", f"publish {place}"}
+    told = {f"octopis.{name}" for each in found for name in each.about if "messaging" not in name}
+    assert told <= set(re.findall(r"`(octopis\.\w+)`", PAGE))

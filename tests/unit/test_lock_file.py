@@ -27,7 +27,7 @@ def test_no_index_and_no_host_is_named():
 def test_every_declared_dependency_is_locked():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    groups = ("pipeline", "report", "security", "connect", "dev")
+    groups = ("pipeline", "report", "security", "gateway", "tracing", "connect", "dev")
     wanted = [text for extra in groups for text in extras[extra]]
     declared = names([*project["dependencies"], *wanted])
     locked = names([line for line in LOCK.splitlines() if "==" in line])

@@ -40,7 +40,6 @@ from octopis.core.delivery.channels import Channels
 from octopis.core.delivery.posts import Post
 from octopis.core.delivery.receiver import Missed
 from octopis.core.model import BrokerId
-from octopis.core.routing import Broker
 from octopis.core.routing.algorithms.spreading import LIFE_BITS
 from octopis.errors import NotPermitted, ProtocolError
 from octopis.security.identity import Identity
@@ -105,7 +104,7 @@ class LiveBroker:
             channels = self.keeping.channels
         elif overlay.has_channels:
             channels = Channels(broker, overlay.scot, life, overlay.delivery)
-        self.core = Broker(
+        self.core = self.recorder.make_core(
             broker,
             overlay.scot,
             routing.algorithm,
@@ -171,7 +170,9 @@ class LiveBroker:
         about = keeping, self.effects, limits.publish_window, free
         self.committing = Committing(*about, self.intake.rates, durability.staged_s)
         parts = keeping, self.core, self.effects, self.committing
-        return Desk(*parts, durability.expire_s, limits.subscriptions_per_client)
+        return Desk(
+            *parts, self.recorder.read, durability.expire_s, limits.subscriptions_per_client
+        )
 
     @property
     def store_name(self) -> str:

@@ -9,10 +9,13 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import repeat
+from typing import TYPE_CHECKING, Any
 
 from octopis.broker.links.changes import Key
 from octopis.broker.settings import LinkPolicy, OverlayConfiguration
 from octopis.broker.tracing import Row, Tracing
+from octopis.broker.watchers import ClientWatcher, LinkWatcher
+from octopis.core.delivery.lasting.durables import Excerpt
 from octopis.core.model import BrokerId, Notification
 from octopis.core.model.notification import INTEGER_MAX, INTEGER_MIN
 from octopis.core.routing import Algorithm, Broker, Message, NotificationMessage, Reason
@@ -22,6 +25,9 @@ from octopis.core.wire.published import Published
 from octopis.trace import RunSummary
 from octopis.trace.summary import QueueBound
 from octopis.version import __version__
+
+if TYPE_CHECKING:
+    from octopis.broker.telemetry.export import SpanCounts  # an extra brings what it needs
 
 ROWS = 1_000
 """Rows of a table that are collected before they are handed over."""
@@ -201,6 +207,10 @@ class ClientLog:
         """The oldest were dropped."""
         self._taken(count)
 
+    def ended(self) -> None:
+        """The client is gone: what waited was not delivered, and has no row."""
+        self._waiting.clear()
+
     def _taken(self, count: int) -> list[tuple[str, int, int, list[str]]]:
         return [self._waiting.popleft() for _ in range(count)]
 
@@ -211,6 +221,15 @@ class Recorder:
     wants_windows = False
     """Whether `window` is to be called."""
 
+    @property
+    def spans(self) -> "SpanCounts | None":
+        """What has become of the broker's spans; None where nothing is traced."""
+        return None
+
+    def make_core(self, *about: Any, **options: Any) -> Broker:
+        """Make the broker's routing core."""
+        return Broker(*about, **options)
+
     def published(self, batch: Sequence[Published]) -> None:
         """Notifications of own clients were accepted."""
 
@@ -220,13 +239,16 @@ class Recorder:
     def stored(self, subscription: str) -> None:
         """The broker knows a subscription that it did not know."""
 
-    def link_log(self, neighbour: BrokerId) -> LinkLog | None:  # noqa: ARG002
+    def link_log(self, neighbour: BrokerId) -> LinkWatcher | None:  # noqa: ARG002
         """Return what is told of a link's queue, if anybody wants to know."""
         return None
 
-    def client_log(self) -> ClientLog | None:
+    def client_log(self, client: str) -> ClientWatcher | None:  # noqa: ARG002
         """Return what is told of one client's queue, if anybody wants to know."""
         return None
+
+    def read(self, client: str, durable: str, found: Excerpt) -> None:
+        """A client has read of a durable subscription."""
 
     def window(self, core: Broker) -> None:
         """A window of the link status has ended."""
@@ -300,7 +322,7 @@ class TraceRecorder(Recorder):
         """Return the log of a link; its sums are always wanted."""
         return self._links[neighbour]
 
-    def client_log(self) -> ClientLog | None:
+    def client_log(self, client: str) -> ClientLog | None:  # noqa: ARG002
         """Return what writes a row for each delivery, where the level wants that."""
         if "deliveries" not in self._tables:
             return None

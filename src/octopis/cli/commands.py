@@ -108,6 +108,7 @@ _LIBRARIES = {
     "starlette": ("Starlette", "gateway"),
     "uvicorn": ("Uvicorn", "gateway"),
     "websockets": ("websockets", "gateway"),
+    "opentelemetry": ("OpenTelemetry", "tracing"),
     "cryptography": ("cryptography", "security"),
     "jwt": ("PyJWT", "security"),
     "scramp": ("scramp", "security"),

@@ -97,6 +97,14 @@ MetricsPortOption = Annotated[
         "0: nowhere.",
     ),
 ]
+TracingEndpointOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Trace notifications that carry a traceparent: spans go to this collector by "
+        "OTLP/HTTP, as to http://127.0.0.1:4318.",
+    ),
+]
 StateOption = Annotated[
     Path | None,
     typer.Option(help="Where running overlays are noted. [OCTOPIS_STATE, or your runtime folder]"),
@@ -220,6 +228,7 @@ def configured_overlay(  # noqa: PLR0913, PLR0917 - each is a flag
     durable: Path | None = None,
     secure: Path | None = None,
     metrics_port: int | None = None,
+    tracing_endpoint: str | None = None,
 ) -> NamedOverlay:
     """Return the overlay that flags, environment and file describe, the first coming first."""
     if topology is not None and config is not None:
@@ -234,6 +243,7 @@ def configured_overlay(  # noqa: PLR0913, PLR0917 - each is a flag
         ("durability", "folder"): None if durable is None else str(durable),
         ("security", "folder"): None if secure is None else str(secure),
         ("metrics", "port"): metrics_port,
+        ("tracing", "endpoint"): tracing_endpoint,
     }
     return configured(text, where, os.environ, flags)
 
@@ -245,15 +255,20 @@ def overlay_to_run(  # noqa: PLR0913, PLR0917 - each is a flag
     durable: Path | None,
     secure: Path | None = None,
     metrics_port: int | None = None,
+    tracing_endpoint: str | None = None,
 ) -> NamedOverlay:
     """Return the overlay to start; folders for its brokers are where this command says they are.
 
     Their processes, and those that take their place later, may work elsewhere.
     """
-    found = configured_overlay(topology, config, algorithm, durable, secure, metrics_port)
+    found = configured_overlay(
+        topology, config, algorithm, durable, secure, metrics_port, tracing_endpoint
+    )
     configuration = found.configuration
     if configuration.metrics.is_on:
         import_module("prometheus_client")  # here, where its lack can be said in a sentence
+    if configuration.tracing.is_on:
+        import_module("octopis.broker.telemetry.export")
     for table in ("durability", "security"):
         settings = getattr(configuration, table)
         if settings.folder:

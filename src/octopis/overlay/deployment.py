@@ -19,7 +19,7 @@ import uvloop
 
 from octopis.broker.broker import LiveBroker
 from octopis.broker.pace import Pace
-from octopis.broker.recorder import TraceRecorder
+from octopis.broker.recorder import Recorder, TraceRecorder
 from octopis.broker.settings import OverlayConfiguration
 from octopis.broker.tracing import TraceOptions, Tracing
 from octopis.client.address import DEFAULT_PORT, Address
@@ -150,10 +150,15 @@ async def running(
             from octopis.broker.metrics.server import exposed  # noqa: PLC0415 - an extra brings it
 
             await stack.enter_async_context(exposed(overlay, live))
+        recorder_of = _plain_recorders(overlay, tracing)
+        if overlay.tracing.is_on:
+            from octopis.broker.telemetry.recorder import recorders  # noqa: PLC0415 - as above
+
+            spans = recorders(overlay, recorder_of)
+            recorder_of = await stack.enter_async_context(spans)
         try:
             for broker in chosen:
-                recorder = None if tracing is None else TraceRecorder(broker, overlay, tracing)
-                live[broker] = LiveBroker(broker, overlay, recorder, pace)
+                live[broker] = LiveBroker(broker, overlay, recorder_of(broker), pace)
                 own = (listeners or {}).get(broker), (link_listeners or {}).get(broker)
                 await live[broker].listen(*own)
             elsewhere = {other: overlay.link_address(other) for other in overlay.addresses}
@@ -167,6 +172,15 @@ async def running(
                 each.begin_stop()
             await _drained(list(live.values()))
             await asyncio.gather(*(each.stop() for each in live.values()))
+
+
+def _plain_recorders(
+    overlay: OverlayConfiguration, tracing: Tracing | None
+) -> Callable[[BrokerId], Recorder]:
+    """Return what makes the recorder of each broker, but for spans."""
+    if tracing is None:
+        return lambda _: Recorder()
+    return lambda broker: TraceRecorder(broker, overlay, tracing)
 
 
 def run(

@@ -24,8 +24,8 @@
 
 Only [topology] is needed; everything else has a default. `OCTOPIS_ROUTING_ALGORITHM=snr` stands for
 `algorithm` under [routing], and so for every key of [routing], [delivery], [durability], [queues],
-[client_queues], [links], [limits], [security] and [metrics]; `OCTOPIS_INSECURE` for `insecure`.
-What an overlay is written out to is complete, so that it can be read, changed and kept.
+[client_queues], [links], [limits], [security], [metrics] and [tracing]; `OCTOPIS_INSECURE` for
+`insecure`. What an overlay is written out to is complete: it can be read, changed and kept.
 """
 
 import tomllib
@@ -46,6 +46,7 @@ from octopis.broker.settings import (
     OverlayConfiguration,
     SecurityOptions,
     Shape,
+    SpanOptions,
 )
 from octopis.client.address import Address
 from octopis.core.delivery.options import DeliveryOptions
@@ -103,6 +104,7 @@ class OverlayDocument(TopologyDocument, frozen=True, kw_only=True):
     limits: Limits = Limits()
     security: SecurityOptions = SecurityOptions()
     metrics: Metrics = Metrics()
+    tracing: SpanOptions = SpanOptions()
     brokers: dict[str, BrokerTable] = field(default_factory=dict)
 
 

@@ -13,7 +13,8 @@ from octopis.cli.commands import COMMANDS, load_command
 
 GATEWAY = ("httptools", "prometheus_client", "starlette", "uvicorn", "websockets")
 SECURITY = ("cryptography", "jwt", "scramp")
-HEAVY = ("pyspark", "py4j", "pandas", "pyarrow", "matplotlib", *GATEWAY, *SECURITY)
+TRACING = ("opentelemetry",)
+HEAVY = ("pyspark", "py4j", "pandas", "pyarrow", "matplotlib", *GATEWAY, *SECURITY, *TRACING)
 
 PROGRAM = """
 import io, json, sys
@@ -107,6 +108,11 @@ NEEDS = {
     "bench simulator": ("bench simulator", "Arrow", "pipeline"),
     "gateway run": ("gateway run", "(Starlette|Uvicorn|httptools)", "gateway"),
     "overlay up --gateway": ("overlay up", "httptools", "gateway"),
+    "overlay up --tracing-endpoint http://127.0.0.1:4318": (
+        "overlay up",
+        "OpenTelemetry",
+        "tracing",
+    ),
     "bench gateway": ("bench gateway", "httptools", "gateway"),
     "topology draw figure-3": ("topology draw", "Matplotlib", "report"),
     "security init s --topology figure-7": ("security init", "cryptography", "security"),

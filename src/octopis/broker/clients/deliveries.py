@@ -7,7 +7,7 @@ from octopis.broker.clients.kept import SentDeliveries
 from octopis.broker.connection import WRITE_BYTES, Connection
 from octopis.broker.metrics.delays import ClientDelays
 from octopis.broker.queue import OutputQueue
-from octopis.broker.recorder import ClientLog
+from octopis.broker.watchers import ClientWatcher
 from octopis.core.wire.client import encode_delivery, encode_gap
 from octopis.core.wire.frames import FrameKind, encode_items
 from octopis.core.wire.link import Encoded
@@ -26,7 +26,7 @@ class Deliveries:
         self,
         queue: OutputQueue,
         sent: SentDeliveries,
-        log: ClientLog | None,
+        log: ClientWatcher | None,
         window: int,
         delays: ClientDelays | None = None,
     ) -> None:
@@ -121,6 +121,8 @@ class Deliveries:
         self._again.clear()
         left = self.queue.clear() + len(self._fresh)
         self._fresh = []
+        if self._log is not None:
+            self._log.ended()
         return left
 
 

@@ -104,7 +104,7 @@ class ClientSession(Requests):
             queue = OutputQueue(bounds)
         sent = SentDeliveries(hello, bounds, broker.memory, keeps=bool(self.token))
         delays = None if broker.delays is None else ClientDelays(broker.delays.delivery)
-        log = broker.recorder.client_log()
+        log = broker.recorder.client_log(self.client)
         self.deliveries = Deliveries(queue, sent, log, hello.window, delays)
         self._kept_at: float | None = None  # since when there is no connection
         self._answers = Answers()

@@ -10,7 +10,7 @@ from octopis.broker.disk.committing import Committing
 from octopis.broker.disk.keeping import Keeping
 from octopis.broker.disk.moving import Moving, has_moved
 from octopis.broker.disk.permitted import asked_of, guarded, lists, permitted, told
-from octopis.broker.disk.reads import Reads
+from octopis.broker.disk.reads import OnRead, Reads
 from octopis.broker.effects import Effects
 from octopis.core.delivery.lasting.durables import MOVE, Durable, id_of
 from octopis.core.delivery.lasting.records import DurableState, Policy
@@ -48,13 +48,14 @@ class Desk:
         core: Broker,
         effects: Effects,
         committing: Committing,
+        on_read: OnRead,
         expire_s: float,
         most: int,
     ) -> None:
         self._keeping = keeping
         self._committing = committing
         self._durables = keeping.channels.durables
-        self._reads = Reads(self._durables, effects, self._read)
+        self._reads = Reads(self._durables, effects, self._read, on_read)
         self._durables.on_more = self._reads.more
         self._moving = Moving(keeping, core, effects, self)
         self._core = core

@@ -12,9 +12,11 @@ from typing import NamedTuple
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.disk.permitted import visible
 from octopis.broker.effects import Effects
-from octopis.core.delivery.lasting.durables import Durable, Durables
+from octopis.core.delivery.lasting.durables import Durable, Durables, Excerpt
 from octopis.core.wire.durable import READ_BYTES, READS_MAX, ReadDurable, encode_batch
 from octopis.errors import InvalidSubscription, OctopisError, ProtocolError
+
+OnRead = Callable[[str, str, Excerpt], None]
 
 
 class _Waiting(NamedTuple):
@@ -24,14 +26,19 @@ class _Waiting(NamedTuple):
 
 
 class Reads:
-    """All reads of a broker's clients. `found` says what a client may read, or raises."""
+    """All reads of a broker's clients. `found` says what a client may read, or raises.
+
+    `on_read` is told what a client, by its name, gets of which durable subscription.
+    """
 
     def __init__(
         self,
         durables: Durables,
         effects: Effects,
         found: Callable[[ClientSession, ReadDurable], Durable],
+        on_read: OnRead,
     ) -> None:
+        self._on_read = on_read
         self._durables = durables
         self._effects = effects
         self._found = found
@@ -99,6 +106,7 @@ class Reads:
         self._read[durable] = None
         found = self._durables.read(durable, request.after, request.count, READ_BYTES)
         found = visible(session.permit, found, request.after)
+        self._on_read(session.client, durable.state.name, found)
         about = request.request, durable.state.epoch, found.missing, found.end
         session.tell(encode_batch(*about, found.positions, found.bodies))
         self._effects.add(session)

@@ -36,6 +36,7 @@ from octopis.cli.options import (
     SecureOption,
     StateOption,
     TopologyOption,
+    TracingEndpointOption,
     addresses_of,
     base_of,
     configured_overlay,
@@ -96,6 +97,7 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
         typer.Option(min=0, max=PORT_MAX, help=f"Its port ({GATEWAY_PORT}); 0 for any."),
     ] = None,
     metrics_port: MetricsPortOption = None,
+    tracing_endpoint: TracingEndpointOption = None,
     trace: TraceOption = None,
     level: LevelOption = Level.DELIVERIES,
     detach: Annotated[
@@ -105,7 +107,9 @@ def up(  # noqa: PLR0913, PLR0917 - each is an option of the command
     as_json: output.JsonFlag = False,
 ) -> None:
     """Start all brokers of an overlay, and say where to connect. Ctrl-C drains and stops it."""
-    overlay = overlay_to_run(topology, config, algorithm, durable, secure, metrics_port)
+    overlay = overlay_to_run(
+        topology, config, algorithm, durable, secure, metrics_port, tracing_endpoint
+    )
     if trace is not None:
         _check_trace(trace)
     if gateway or gateway_port is not None:
@@ -261,6 +265,7 @@ def run_broker(  # noqa: PLR0913, PLR0917 - each is an option of the command
     durable: DurableOption = None,
     secure: SecureOption = None,
     metrics_port: MetricsPortOption = None,
+    tracing_endpoint: TracingEndpointOption = None,
     trace: TraceOption = None,
     level: LevelOption = Level.DELIVERIES,
     verbose: Annotated[
@@ -268,7 +273,7 @@ def run_broker(  # noqa: PLR0913, PLR0917 - each is an option of the command
     ] = False,
 ) -> None:
     """Run one broker until Ctrl-C or SIGTERM; then it drains its queues and stops."""
-    found = overlay_to_run(None, config, algorithm, durable, secure, metrics_port)
+    found = overlay_to_run(None, config, algorithm, durable, secure, metrics_port, tracing_endpoint)
     overlay = found.configuration
     chosen = overlay.scot.broker(broker)
     for other in overlay.scot.neighbours(chosen):

@@ -20,6 +20,7 @@ from octopis.gateway.documents import Accepted
 from octopis.gateway.doors import cloud_events
 from octopis.gateway.doors.notations import read_body as read_plain
 from octopis.gateway.doors.notations import read_notification
+from octopis.gateway.doors.traced import traced, traceparent_of
 from octopis.gateway.problems import Problem, away, problem_of
 from octopis.gateway.settings import GatewayLimits
 
@@ -45,7 +46,7 @@ async def publish(context: Context, scope: Scope, receive: Receive, send: Send) 
         door, found = _read(scope, content, kind, body)
         started = asyncio.get_running_loop().time()
         client = await member.connected()
-        await accepted(client, found, context.limits)
+        await accepted(client, traced(found, traceparent_of(scope)), context.limits)
     context.counts.publishing.add(asyncio.get_running_loop().time() - started)
     context.counts.published[door] += len(found)
     done = _ONE if len(found) == 1 else msgspec.json.encode(Accepted(len(found)))
@@ -94,7 +95,8 @@ async def accepted(client: Client, found: Sequence[Notification], limits: Gatewa
 async def _publish_lines(context: Context, scope: Scope, receive: Receive, send: Send) -> None:
     """Publish the lines of a stream as they come, and say how many were accepted."""
     async with context.member(scope) as member:
-        stream = LineStream(await member.connected(), context.limits)
+        client = await member.connected()
+        stream = LineStream(client, context.limits, traceparent_of(scope))
         try:
             await stream.run(receive)
         except Problem as problem:
@@ -109,9 +111,9 @@ async def _publish_lines(context: Context, scope: Scope, receive: Receive, send:
 class LineStream:
     """A stream of lines, one notification each. What is right before a mistake is published."""
 
-    def __init__(self, client: Client, limits: GatewayLimits) -> None:
+    def __init__(self, client: Client, limits: GatewayLimits, traceparent: str = "") -> None:
         self.accepted = 0
-        self._client, self._limits = client, limits
+        self._client, self._limits, self._traceparent = client, limits, traceparent
         self._under_way: deque[tuple[int, asyncio.Task[None]]] = deque()
         self._lines = 0
         self._rest = b""
@@ -159,7 +161,7 @@ class LineStream:
                 break
         if found:
             await self._settle(_AT_ONCE - 1)
-            work = accepted(self._client, found, self._limits)
+            work = accepted(self._client, traced(found, self._traceparent), self._limits)
             self._under_way.append((len(found), asyncio.create_task(work)))
             # It begins now: numbers are given in the order of the lines.
             await asyncio.sleep(0)

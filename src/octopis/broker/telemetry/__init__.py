@@ -1,0 +1,1 @@
+"""Spans for OpenTelemetry: the way of notifications that carry a `traceparent`."""
