@@ -12,10 +12,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from octopis.broker.settings import Durability
 from octopis.core.delivery.lasting.records import Policy
+from octopis.core.routing import Algorithm
 from octopis.pipeline.spark.session import sentence
 from octopis.pipeline.streaming import progress
 from support.durable_disk import Desk, broker_with_disk, desk
+from support.live import in_a_thread, line, overlay
 
 _numbers = count(1)
 
@@ -196,21 +199,6 @@ def test_a_batch_reads_a_range_and_acknowledges_nothing(
     assert "no durable subscription 'nobody'" in sentence(failure.value)
 
 
-def test_a_filter_another_subscription_and_a_wrong_address_are_refused(
-    query: Query, at_broker: Desk, name: str
-):
-    at_broker.make(name, condition(name))
-    at_broker.publish(numbered(name, 1))
-    query.run(filter=condition(name))
-    told = query.fails(filter="n > 17")
-    assert condition(name) in told
-    assert "n > 17" in told
-    assert f"of the subscription '{name}', not of 'other'" in query.fails(subscription="other")
-    assert "did you mean 'filter'" in query.fails(filtre="n > 1")
-    shutil.rmtree(query._folder / "checkpoint")
-    assert "no broker can be reached" in query.fails(address="octopis://127.0.0.1:1")
-
-
 def test_a_subscription_that_is_gone_or_was_made_anew_is_data_loss(
     query: Query, at_broker: Desk, name: str
 ):
@@ -273,6 +261,41 @@ def test_a_subscription_that_is_gone_is_made_again_where_losses_do_not_matter(
     at_broker.publish(numbered(name, 3))
     query.run(failOnDataLoss=False)
     assert sorted(query.rows) == [(1, 1), (1, 3), (2, 2)]
+
+
+def test_a_batch_that_was_begun_of_a_subscription_that_is_gone_is_data_loss(
+    query: Query, at_broker: Desk, name: str, tmp_path: Path
+):
+    at_broker.make(name, condition(name))
+    for number in (1, 2):
+        at_broker.publish(numbered(name, number))
+        query.run()
+    for file in (tmp_path / "checkpoint" / "commits").glob("*1*"):  # Spark runs that batch again
+        file.unlink()
+    at_broker.drop(name)
+    told = query.fails(filter=condition(name))
+    assert f"there is no durable subscription '{name}' here any more" in told
+    assert "failOnDataLoss" in told
+    query.run(failOnDataLoss=False, filter=condition(name))
+    at_broker.publish(numbered(name, 3))
+    query.run()
+    assert (1, 3) in query.rows
+
+
+def test_of_several_addresses_the_one_where_the_subscription_lives_is_found(
+    spark: SparkSession, name: str, tmp_path: Path
+):
+    durability = Durability(str(tmp_path / "disk"))
+    two = overlay(line(2), Algorithm.TNR, durability=durability)
+    with in_a_thread(two) as urls, desk(urls["b,0"]) as there:
+        there.make(name, condition(name))
+        both = f"{urls['a,0']},{urls['b,0'].removeprefix('octopis://')}"
+        query = Query(spark, both, name, tmp_path)
+        for number in (1, 2):  # the second start has a checkpoint
+            there.publish(numbered(name, number))
+            query.run(minPartitions=2)
+        assert query.rows == [(1, 1), (2, 2)]
+        assert read(spark, both, name).count() == 1, "the first is released"
 
 
 def test_a_subscription_with_an_owner_is_read_with_the_secret(
