@@ -11,12 +11,18 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
 
 from octopis.broker.settings import Durability
 from octopis.core.delivery.lasting.records import Policy
 from octopis.core.routing import Algorithm
+from octopis.errors import DataLost, InvalidSubscription
 from octopis.pipeline.spark.session import sentence
 from octopis.pipeline.streaming import progress
+from octopis.pipeline.streaming.columns import Columns
+from octopis.pipeline.streaming.offsets import Offset
+from octopis.pipeline.streaming.options import Mode, stream_options
+from octopis.pipeline.streaming.ranges import Range, read_range
 from support.durable_disk import Desk, broker_with_disk, desk
 from support.live import in_a_thread, line, overlay
 
@@ -126,6 +132,25 @@ def test_a_batch_that_is_run_again_has_the_same_rows_in_the_same_order(
     again = query.run()
     assert [each["numInputRows"] for each in again.recentProgress] == [30, 1]
     assert query.rows == [*before, (31, 99)]
+
+
+def test_available_now_ends_where_the_subscription_ended_when_it_began(
+    spark: SparkSession, url: str, at_broker: Desk, name: str, tmp_path: Path
+):
+    at_broker.make(name, condition(name))
+    at_broker.publish(numbered(name, *range(20)))
+    found: list[int] = []
+
+    def take(batch: DataFrame, number: int) -> None:
+        at_broker.publish(numbered(name, *range(100 * number + 100, 100 * number + 120)))
+        found.extend(row.n for row in batch.orderBy("_position").collect())
+
+    frame = spark.readStream.format("octopis").options(subscription=name, maxOffsetsPerTrigger=10)
+    writer = frame.schema("n LONG, _position LONG").load(url).writeStream.foreachBatch(take)
+    writer = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
+    writer.start().awaitTermination()
+    assert found == list(range(20))
+    assert at_broker.info(name).end == 60
 
 
 def test_tasks_and_bytes_of_a_batch_are_as_wanted(query: Query, at_broker: Desk, name: str):
@@ -263,23 +288,28 @@ def test_a_subscription_that_is_gone_is_made_again_where_losses_do_not_matter(
     assert sorted(query.rows) == [(1, 1), (1, 3), (2, 2)]
 
 
-def test_a_batch_that_was_begun_of_a_subscription_that_is_gone_is_data_loss(
-    query: Query, at_broker: Desk, name: str, tmp_path: Path
+def test_a_task_whose_subscription_is_dropped_meanwhile_says_what_is_lost(
+    url: str, at_broker: Desk, name: str
 ):
-    at_broker.make(name, condition(name))
-    for number in (1, 2):
-        at_broker.publish(numbered(name, number))
-        query.run()
-    for file in (tmp_path / "checkpoint" / "commits").glob("*1*"):  # Spark runs that batch again
-        file.unlink()
+    epoch = at_broker.make(name, condition(name)).epoch
+    at_broker.publish(numbered(name, 1, 2))
+    planned = Range(Offset(name, epoch, 0), 2)
+    said = {"address": url, "subscription": name}
+    columns = Columns(StructType([StructField("n", LongType())]), Mode.PERMISSIVE)
+
+    def rows(**more: str) -> list[int]:
+        batches = read_range(planned, stream_options(said | more), columns)
+        return [row["n"] for batch in batches for row in batch.to_pylist()]
+
+    assert rows() == [1, 2]
     at_broker.drop(name)
-    told = query.fails(filter=condition(name))
-    assert f"there is no durable subscription '{name}' here any more" in told
-    assert "failOnDataLoss" in told
-    query.run(failOnDataLoss=False, filter=condition(name))
-    at_broker.publish(numbered(name, 3))
-    query.run()
-    assert (1, 3) in query.rows
+    with pytest.raises(DataLost, match=r"is no durable subscription .* here any more.*failOnData"):
+        rows()
+    assert rows(failOnDataLoss="false") == []
+    with desk(url, secret="theirs") as others:  # noqa: S106 - of this test
+        others.make(name, condition(name))
+        with pytest.raises(InvalidSubscription, match="is another's"):
+            rows(failOnDataLoss="false")
 
 
 def test_of_several_addresses_the_one_where_the_subscription_lives_is_found(
