@@ -217,10 +217,16 @@ def _values(column: pa.Array) -> list[Any]:
         found: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
         return found
     absent = column.is_null().to_numpy(zero_copy_only=False).tolist()
-    empty = "" if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) else 0
-    there = column.fill_null(empty).to_numpy(zero_copy_only=False).tolist()
+    there = column.fill_null(_filling(column.type)).to_numpy(zero_copy_only=False).tolist()
     unset = msgspec.UNSET
     return [unset if gone else value for gone, value in zip(absent, there, strict=True)]
+
+
+def _filling(kind: pa.DataType) -> object:
+    """Return something that may stand where a column of this type is NULL."""
+    if pa.types.is_boolean(kind):
+        return False
+    return "" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else 0
 
 
 def _payloads(column: pa.Array) -> list[bytes]:
