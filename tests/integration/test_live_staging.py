@@ -213,3 +213,21 @@ def test_what_is_staged_counts_again_after_a_restart(tmp_path: Path):
             assert not live[A].keeping.channels.staging.bytes  # type: ignore[union-attr]
 
     run_live(work())
+
+
+def test_what_comes_after_a_batch_is_decided_takes_no_room(tmp_path: Path):
+    async def work() -> None:
+        async with ready(on_disk(tmp_path, 1)) as live:
+            async with client_of(live[A], secret=KNOWN) as task:
+                staging = live[A].keeping.channels.staging  # type: ignore[union-attr]
+                await task.stage("q", 3, 0, 0, rows(0, 10))
+                await task.commit_staged("q", 3, [(0, 0, 10)])
+                for batch in (2, 3):  # an attempt that was slower than another of its part
+                    assert await task.stage("q", batch, 0, 1, rows(0, 10)) == 10
+                    await task.commit_staged("q", batch, [(0, 1, 10)])
+                    await task.stage("q", batch, 1, 1, rows(0, 10))
+                    assert staging.bytes == 0
+                await task.stage("q", 4, 0, 0, rows(10, 10))
+                assert staging.bytes > 0
+
+    run_live(work())

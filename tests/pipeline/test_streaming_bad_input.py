@@ -164,4 +164,4 @@ def test_without_a_disk_a_stream_says_why_and_what_to_do(spark: SparkSession, tm
             started(frame, tmp_path / "a")
         told = sentence(failure.value)
         assert "--durable" in told
-        assert '.option("subscription", "")' in told
+        assert 'at most once, without a durable one: .option("subscription", "")' in told

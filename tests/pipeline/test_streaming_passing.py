@@ -1,30 +1,21 @@
-"""Without a disk: refused with a reason, or read at most once where that is what was said."""
+"""Without a disk: read at most once, where that is what was said."""
 
+import time
 from pathlib import Path
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from octopis.client.sync_client import connect_sync
 from octopis.core.routing import Algorithm
-from octopis.pipeline.spark.session import sentence
+from octopis.pipeline.streaming import passing
+from octopis.pipeline.streaming.options import stream_options
 from support.live import in_a_thread, line, overlay
 
 
-def test_an_overlay_without_a_disk_is_refused_or_read_at_most_once(
-    spark: SparkSession, tmp_path: Path
-):
+def test_an_overlay_without_a_disk_is_read_at_most_once(spark: SparkSession, tmp_path: Path):
     with in_a_thread(overlay(line(1), Algorithm.TNR)) as urls, connect_sync(urls["a,0"]) as client:
         reader = spark.readStream.format("octopis").option("filter", "n >= 0").schema("n LONG")
-        lasting = reader.option("subscription", "risk").load(urls["a,0"])
-        refused = lasting.writeStream.format("noop")
-        with pytest.raises(PySparkException) as failure:
-            refused.option("checkpointLocation", str(tmp_path / "a")).start().awaitTermination()
-        told = sentence(failure.value)
-        assert "--durable" in told
-        assert "at most once" in told
-
         frame = reader.option("subscription", "").load(urls["a,0"])
         found: list[int] = []
         for numbers in (range(10), range(20, 30)):
@@ -46,3 +37,24 @@ def test_an_overlay_without_a_disk_is_refused_or_read_at_most_once(
                 assert query.exception() is None
             client.publish({"n": 99})  # while none runs: nobody keeps it
         assert found == [*range(10), *range(20, 30)]
+
+
+def test_what_waits_for_spark_has_a_bound_in_bytes(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(passing, "BYTES_MAX", 10_000)
+    with in_a_thread(overlay(line(1), Algorithm.TNR)) as urls, connect_sync(urls["a,0"]) as client:
+        said = {"address": urls["a,0"], "subscription": "", "filter": "n >= 0"}
+        catch = passing._Catch(stream_options(said))
+        try:
+            client.publish_many([({"n": n}, b"x" * 1_000) for n in range(50)])
+            seen, until = 0, time.monotonic() + 30
+            while seen < 50:
+                assert time.monotonic() < until
+                end = catch.wait(seen)
+                assert catch._bytes <= 12_000
+                assert end - seen <= 10
+                catch.between(seen, end)
+                catch.forget(end)
+                seen = end
+            assert (catch.end, catch.gaps, catch._bytes) == (50, 0, 0)
+        finally:
+            catch.close()

@@ -22,6 +22,7 @@ from octopis.pipeline.streaming.rows import Rows
 from octopis.pipeline.streaming.sink_options import sink_options
 from octopis.pipeline.streaming.staging import Attempt, Stage
 from support.live import in_a_thread, line, overlay
+from support.secure import Folder
 
 
 @pytest.fixture(scope="module")
@@ -186,6 +187,27 @@ def test_an_overlay_without_a_disk_is_refused_unless_once_is_not_asked_for(spark
         with connect_sync(url) as client, client.subscribe("n >= 0", timeout_s=20) as stream:
             save(frame, url, atLeastOnce="true")
             assert {next(stream).attributes["n"] for _ in range(3)} == {0, 1, 2}
+
+
+def test_at_least_once_logs_in_and_leaves_out_what_is_too_long(spark: SparkSession, tmp_path: Path):
+    folder = Folder(tmp_path / "sec", line(1))
+    credentials = str(folder.files.credentials("alice"))
+    frame = spark.range(4).selectExpr(
+        "id AS n", "repeat('x', CAST(IF(id = 2, 9e6, 4e6) AS INT)) AS _payload"
+    )
+    with in_a_thread(folder.overlay(line(1))) as found:
+        (url,) = found.values()
+        with pytest.raises(PySparkException):
+            save(frame, url, atLeastOnce="true")
+        with (
+            connect_sync(url, credentials=credentials) as client,
+            client.subscribe("n >= 0", timeout_s=60) as stream,
+        ):
+            said = {"atLeastOnce": "true", "credentialsFile": credentials}
+            save(frame, url, **said)
+            assert {next(stream).attributes["n"] for _ in range(3)} == {0, 1, 3}
+            with pytest.raises(PySparkException, match=r"FAILFAST: the row is longer than 8,388,"):
+                save(frame, url, mode="FAILFAST", **said)
 
 
 @pytest.mark.parametrize(

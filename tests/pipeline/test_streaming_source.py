@@ -11,11 +11,20 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
 
+from octopis.broker.settings import Durability
 from octopis.core.delivery.lasting.records import Policy
+from octopis.core.routing import Algorithm
+from octopis.errors import DataLost, InvalidSubscription
 from octopis.pipeline.spark.session import sentence
 from octopis.pipeline.streaming import progress
+from octopis.pipeline.streaming.columns import Columns
+from octopis.pipeline.streaming.offsets import Offset
+from octopis.pipeline.streaming.options import Mode, stream_options
+from octopis.pipeline.streaming.ranges import Range, read_range
 from support.durable_disk import Desk, broker_with_disk, desk
+from support.live import in_a_thread, line, overlay
 
 _numbers = count(1)
 
@@ -125,6 +134,25 @@ def test_a_batch_that_is_run_again_has_the_same_rows_in_the_same_order(
     assert query.rows == [*before, (31, 99)]
 
 
+def test_available_now_ends_where_the_subscription_ended_when_it_began(
+    spark: SparkSession, url: str, at_broker: Desk, name: str, tmp_path: Path
+):
+    at_broker.make(name, condition(name))
+    at_broker.publish(numbered(name, *range(20)))
+    found: list[int] = []
+
+    def take(batch: DataFrame, number: int) -> None:
+        at_broker.publish(numbered(name, *range(100 * number + 100, 100 * number + 120)))
+        found.extend(row.n for row in batch.orderBy("_position").collect())
+
+    frame = spark.readStream.format("octopis").options(subscription=name, maxOffsetsPerTrigger=10)
+    writer = frame.schema("n LONG, _position LONG").load(url).writeStream.foreachBatch(take)
+    writer = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
+    writer.start().awaitTermination()
+    assert found == list(range(20))
+    assert at_broker.info(name).end == 60
+
+
 def test_tasks_and_bytes_of_a_batch_are_as_wanted(query: Query, at_broker: Desk, name: str):
     at_broker.make(name, condition(name))
     at_broker.publish(numbered(name, *range(100), text="x" * 1_000))
@@ -196,21 +224,6 @@ def test_a_batch_reads_a_range_and_acknowledges_nothing(
     assert "no durable subscription 'nobody'" in sentence(failure.value)
 
 
-def test_a_filter_another_subscription_and_a_wrong_address_are_refused(
-    query: Query, at_broker: Desk, name: str
-):
-    at_broker.make(name, condition(name))
-    at_broker.publish(numbered(name, 1))
-    query.run(filter=condition(name))
-    told = query.fails(filter="n > 17")
-    assert condition(name) in told
-    assert "n > 17" in told
-    assert f"of the subscription '{name}', not of 'other'" in query.fails(subscription="other")
-    assert "did you mean 'filter'" in query.fails(filtre="n > 1")
-    shutil.rmtree(query._folder / "checkpoint")
-    assert "no broker can be reached" in query.fails(address="octopis://127.0.0.1:1")
-
-
 def test_a_subscription_that_is_gone_or_was_made_anew_is_data_loss(
     query: Query, at_broker: Desk, name: str
 ):
@@ -273,6 +286,46 @@ def test_a_subscription_that_is_gone_is_made_again_where_losses_do_not_matter(
     at_broker.publish(numbered(name, 3))
     query.run(failOnDataLoss=False)
     assert sorted(query.rows) == [(1, 1), (1, 3), (2, 2)]
+
+
+def test_a_task_whose_subscription_is_dropped_meanwhile_says_what_is_lost(
+    url: str, at_broker: Desk, name: str
+):
+    epoch = at_broker.make(name, condition(name)).epoch
+    at_broker.publish(numbered(name, 1, 2))
+    planned = Range(Offset(name, epoch, 0), 2)
+    said = {"address": url, "subscription": name}
+    columns = Columns(StructType([StructField("n", LongType())]), Mode.PERMISSIVE)
+
+    def rows(**more: str) -> list[int]:
+        batches = read_range(planned, stream_options(said | more), columns)
+        return [row["n"] for batch in batches for row in batch.to_pylist()]
+
+    assert rows() == [1, 2]
+    at_broker.drop(name)
+    with pytest.raises(DataLost, match=r"is no durable subscription .* here any more.*failOnData"):
+        rows()
+    assert rows(failOnDataLoss="false") == []
+    with desk(url, secret="theirs") as others:  # noqa: S106 - of this test
+        others.make(name, condition(name))
+        with pytest.raises(InvalidSubscription, match="is another's"):
+            rows(failOnDataLoss="false")
+
+
+def test_of_several_addresses_the_one_where_the_subscription_lives_is_found(
+    spark: SparkSession, name: str, tmp_path: Path
+):
+    durability = Durability(str(tmp_path / "disk"))
+    two = overlay(line(2), Algorithm.TNR, durability=durability)
+    with in_a_thread(two) as urls, desk(urls["b,0"]) as there:
+        there.make(name, condition(name))
+        both = f"{urls['a,0']},{urls['b,0'].removeprefix('octopis://')}"
+        query = Query(spark, both, name, tmp_path)
+        for number in (1, 2):  # the second start has a checkpoint
+            there.publish(numbered(name, number))
+            query.run(minPartitions=2)
+        assert query.rows == [(1, 1), (2, 2)]
+        assert read(spark, both, name).count() == 1, "the first is released"
 
 
 def test_a_subscription_with_an_owner_is_read_with_the_secret(

@@ -139,6 +139,11 @@ class Client(StagingClient):
         await self._publishing.publish(attributes, payload, intended_ns)
 
     @property
+    def bytes_max(self) -> int:
+        """How many bytes a notification may have, all told, where this client is connected."""
+        return self._publishing.limits.frame_max // 2
+
+    @property
     def unsent(self) -> int:
         """How many copies of its publications went nowhere so far: links of the host were down."""
         return self._publishing.unsent

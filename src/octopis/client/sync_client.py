@@ -63,6 +63,11 @@ class SyncClient:
         return self._client.id
 
     @property
+    def bytes_max(self) -> int:
+        """How many bytes a notification may have, all told, where this client is connected."""
+        return self._client.bytes_max
+
+    @property
     def broker(self) -> BrokerId | None:
         """The broker that the client is connected to, once it is."""
         return self._client.broker

@@ -89,7 +89,7 @@ def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
             _check_columns(table.column_names, path)
             yield from enumerate(table.cast(_texts(table)).to_pylist(), 1)
             return
-        with path.open(encoding="utf-8", newline="") as lines:
+        with path.open(encoding="utf-8-sig", newline="") as lines:
             if path.suffix == ".csv":
                 reader = csv.DictReader(lines)
                 _check_columns(reader.fieldnames or [], path)

@@ -99,7 +99,7 @@ def test_first_of_repeated_rows_stays_and_broken_rows_repeat_nothing(spark: Spar
     judged_rows = spark.createDataFrame(pa.Table.from_batches([judged(rows)])).coalesce(1)
     frame = spread(judged_rows, RULES.key)
     quotes, aside, counts = settle(*frame.toArrow().combine_chunks().to_batches())
-    tally = Tally(counts.to_pylist(), ["f", "g"], headers=[])
+    tally = Tally(counts.to_pylist(), ["f", "g"])
     placed = tally.quarantined(spark, spark.createDataFrame(aside))
     found = {(row["file"], row["line"]): row["reason"] for row in placed.collect()}
     assert found == {

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import Observation, SparkSession
 
 from octopis.errors import InvalidConfiguration
+from octopis.pipeline.ingest.cutting import OPEN_QUOTE
 from octopis.pipeline.ingest.inferring import Shape
 from octopis.pipeline.ingest.judging import REASON, WHERE
 from octopis.pipeline.ingest.lines import Tally
@@ -45,7 +46,7 @@ def quarantined(spark: SparkSession, files: SourceFiles) -> list[tuple[str, int,
     without_derived = Rules(RULES.mapping, RULES.read)
     parts = zip(*settled(iter(rows.combine_chunks().to_batches()), without_derived), strict=True)
     _, aside, counts = (pa.Table.from_batches(part) for part in parts)
-    tally = Tally(counts.to_pylist(), files.names, files.names)
+    tally = Tally(counts.to_pylist(), files.names)
     placed = tally.quarantined(spark, spark.createDataFrame(aside))
     return sorted((row["file"], row["line"], row["text"]) for row in placed.collect())
 
@@ -114,7 +115,7 @@ def test_lines_of_the_wrong_shape_say_so(spark: SparkSession, tmp_path: Path):
     faults = [row[REASON] for row in rows_of(spark, tmp_path)]
     csv_fault, padres_fault = "the line does not have 7 fields", "the line is not [name,value],..."
     empty = "the line is empty"
-    assert faults == [csv_fault, csv_fault, empty, None, csv_fault, None, *[padres_fault] * 2]
+    assert faults == [csv_fault, csv_fault, empty, None, OPEN_QUOTE, None, *[padres_fault] * 2]
 
 
 def test_symbol_comes_from_the_file_where_the_header_has_none(spark: SparkSession, tmp_path: Path):
@@ -136,7 +137,7 @@ def test_quotes_around_cells_are_left_out(spark: SparkSession, tmp_path: Path):
     wrong = "the line does not have 7 fields"
     assert found == [
         (None, "A,B", 1),
-        (wrong, None, None),
+        (OPEN_QUOTE, None, None),
         (None, "A", 1),
         (None, 'A "x"', 1),
         (wrong, None, None),

@@ -63,6 +63,20 @@ def test_without_a_name_it_is_said_what_a_name_is_for():
         batch_options(GOOD | {"startingOffsets": "latest"})
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"startingOffsets": "earliest"},
+        {"failOnDataLoss": "true"},
+        {"maxBytesPerTrigger": "1000"},
+        {"minPartitions": "4"},
+    ],
+)
+def test_what_only_a_durable_subscription_can_do_is_refused_without_one(said: dict[str, str]):
+    with pytest.raises(InvalidConfiguration, match=f"{next(iter(said))} is about what a durable"):
+        stream_options(GOOD | {"subscription": ""} | said)
+
+
 def test_a_secret_comes_from_a_file_or_from_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("OCTOPIS_SECRET", "from outside")
     assert stream_options(GOOD).secret() == "from outside"

@@ -4,7 +4,8 @@ from pyspark.sql import functions as F
 
 from octopis.core.filters import parse_filter
 from octopis.errors import InvalidConfiguration, OperationFailed
-from octopis.pipeline.ingest.folder import quotes_data
+from octopis.pipeline.ingest.folder import Data, KnownAttribute, quotes_data
+from octopis.pipeline.ingest.mapping import Kind
 from octopis.pipeline.ingest.quotes import synthetic_quotes
 from octopis.pipeline.scenarios.notifications import NUMBER
 from octopis.pipeline.scenarios.subscriptions import Wanted, filter_texts, sample_size, shuffled
@@ -22,6 +23,16 @@ def test_order_depends_on_the_seed_alone(spark: SparkSession):
     )
     assert shuffled(quotes, 6).orderBy(NUMBER).collect() != first
     assert len(first) == 1000, "quotes without a previous close are left out"
+
+
+def test_rows_whose_key_is_null_have_an_order_of_their_own(spark: SparkSession):
+    known = {"k": KnownAttribute(Kind.TEXT), "n": KnownAttribute(Kind.INTEGER)}
+    found = []
+    for numbers in (spark.range(0, 50, 1, 1), spark.range(49, -1, -1, 1)):
+        rows = numbers.selectExpr("CAST(NULL AS STRING) AS k", "id AS n")
+        numbered = shuffled(Data(rows, known, ("k",), False, "rows"), 1)
+        found.append(numbered.orderBy(NUMBER).collect())
+    assert found[0] == found[1]
 
 
 def test_a_third_is_sampled_and_too_few_quotes_are_refused():

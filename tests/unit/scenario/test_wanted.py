@@ -78,3 +78,10 @@ def test_attribute_that_no_row_has_is_named(tmp_path: Path):
     said = "line 2: no row has an attribute 'aa'; did you mean 'a'"
     with pytest.raises(InvalidConfiguration, match=said):
         check_known(found, ["a", "b", "c"])
+
+
+@pytest.mark.parametrize("lines", [("s.txt", "x > 1"), ("s.csv", "filter", "x > 1")])
+def test_a_file_may_begin_with_the_mark_of_its_encoding(tmp_path: Path, lines: tuple[str, ...]):
+    path = tmp_path / lines[0]
+    path.write_text("\ufeff" + "\r\n".join(lines[1:]), encoding="utf-8")
+    assert [each.filter for each in read_wanted(path, SCOT)] == ["x > 1"]

@@ -96,6 +96,8 @@ class Committing:
 
     def _keep(self, attempt: Attempt, first: int, count: int, rows: bytes) -> None:
         """Stage rows; those that are there are left out: they are sent again after a break."""
+        if self._staging.is_decided(attempt.source, attempt.batch):
+            return  # by an attempt that came too late, or a batch that is run again
         now_ns = time.monotonic_ns()
         there = max(0, self._staging.staged(attempt) - first)
         if there >= count:

@@ -45,6 +45,9 @@ _TIME = re.compile(
 )
 _SECOND_NS = 1_000_000_000
 _NS_MAX = 2**63
+MICROS_MAX = _NS_MAX // 1000
+"""Nanoseconds since 1970 have 64 bits: moments are from 1677 to 2262."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -167,7 +170,9 @@ def _dates(rule: Rule, cells: pa.Array, filled: Mask) -> tuple[pa.Array, list[Ch
 
 def _times(rule: Rule, cells: pa.Array, filled: Mask) -> tuple[pa.Array, list[Check]]:
     if pa.types.is_timestamp(cells.type):
-        moments = pc.multiply(cells.cast(pa.timestamp("us")).cast(pa.int64()), 1000)
+        micros = cells.cast(pa.timestamp("us")).cast(pa.int64())
+        known = pc.and_(pc.greater(micros, -MICROS_MAX), pc.less(micros, MICROS_MAX))
+        moments = pc.multiply(pc.if_else(known, micros, None), 1000)
         values = moments if rule.in_ns else iso_times(moments)
     else:
         make: Callable[[str], Any] = parse_time if rule.in_ns else _iso_of

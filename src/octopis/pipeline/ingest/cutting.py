@@ -7,16 +7,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from octopis.pipeline.ingest.judging import FAULT, TEXT, WHERE, Batches
+from octopis.pipeline.ingest.judging import FAULT, HEADER, TEXT, WHERE, Batches
 from octopis.pipeline.ingest.mapping import OURS
 from octopis.pipeline.ingest.rules import Rules
 
 CORRUPT = "_corrupt"
+OPEN_QUOTE = "a quote does not end in the line, and a row is one line"
 CELLS, STEM = (OURS + name for name in ("cells", "stem"))
 
 
 def cut_lines(batches: Batches, rules: Rules, places: Mapping[str, int], width: int) -> Batches:
-    """Yield a column of texts for each rule, and FAULT where a line has too few or many cells."""
+    """Yield a column of texts for each rule, and FAULT where a line is none of the table's rows.
+
+    It is the header, has too few or many cells, or a cell that goes on in the next line.
+    """
+    begun: set[int] = set()
     for batch in batches:
         text = batch.column(TEXT)
         cells, fits = _cut(text, places, width)
@@ -27,8 +32,33 @@ def cut_lines(batches: Batches, rules: Rules, places: Mapping[str, int], width: 
             for name in places:
                 cells[name] = pc.replace_with_mask(cells[name], is_quoted, inside[name])
         trimmed = {name: _filled(pc.ascii_trim(each, " ")) for name, each in cells.items()}
-        wrong = f"the line does not have {width} fields"
-        yield _cells(batch, rules, trimmed, pc.if_else(fits, None, _or_empty(text, wrong)))
+        wrong = _or_empty(text, f"the line does not have {width} fields")
+        fault = pc.if_else(fits, None, wrong)
+        if pc.any(is_quoted).as_py():
+            fault = pc.if_else(_is_open(text), OPEN_QUOTE, fault)
+        fault = pc.if_else(_is_header(batch, begun), HEADER, fault)
+        yield _cells(batch, rules, trimmed, fault)
+
+
+def _is_open(text: pa.Array) -> pa.Array:
+    """Tell which lines have a quote that does not end in them: part of a row of several lines."""
+    return pc.equal(pc.bit_wise_and(pc.count_substring(text, '"'), 1), 1)
+
+
+def _is_header(batch: pa.RecordBatch, begun: set[int]) -> pa.Array:
+    """Tell which lines are the first of their files; `begun` are the files whose first was seen.
+
+    One task has the beginning of a file, and rows come to it in the order of the file.
+    """
+    file, block, _ = (batch.column(name).to_numpy() for name in WHERE)
+    is_header = np.zeros(len(batch), np.bool_)
+    at_start = np.flatnonzero(block == 0)
+    numbers, firsts = np.unique(file[at_start], return_index=True)
+    for number, first in zip(numbers.tolist(), firsts.tolist(), strict=True):
+        if number not in begun:
+            begun.add(number)
+            is_header[at_start[first]] = True
+    return pa.array(is_header)
 
 
 def _cut_quoted(

@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 
 from octopis.core.model.suggestion import did_you_mean
 from octopis.errors import InvalidConfiguration
+from octopis.pipeline.ingest.cells import MICROS_MAX
 from octopis.pipeline.ingest.judging import REASON, TEXT, WHERE
 from octopis.pipeline.ingest.mapping import OURS, Kind
 from octopis.pipeline.ingest.rules import Rule, Rules
@@ -78,12 +79,17 @@ def derived(judged: DataFrame, rules: Rules) -> tuple[DataFrame, Rules]:
 
 def _selected(rows: DataFrame, rules: Rules) -> DataFrame:
     """Return the columns that are asked for; rows that are not sound have no key any more."""
+    is_sound = F.col(REASON).isNull()
     values = [
-        F.when(F.col(REASON).isNull(), F.col(quoted(rule.name))).alias(rule.name)
+        F.when(is_sound, F.col(quoted(rule.name))).alias(rule.name)
         if rule.name in rules.key
         else F.col(quoted(rule.name))
-        for rule in (*rules.read, *rules.derived)
+        for rule in rules.read
     ]
+    for rule in rules.derived:
+        value = F.col(quoted(rule.name))
+        in_ns = F.when(is_sound, value * F.lit(1000)).alias(rule.name)
+        values.append(in_ns if rule.kind is Kind.TIME else value)
     return rows.select(*WHERE, TEXT, REASON, *values)
 
 
@@ -147,10 +153,13 @@ def _kind(rule: Rule, type_: T.DataType, where: str) -> Kind:
 
 
 def _cast(rule: Rule) -> Column:
-    """Return a value as attributes of its kind are held; times are written out at the end."""
+    """Return a value as attributes of its kind are held; times in microseconds, written later."""
     value = F.col(quoted(rule.name))
     if rule.kind is Kind.TIME:
-        return F.unix_micros(value.cast("timestamp")) * F.lit(1000)
+        return F.unix_micros(value.cast("timestamp"))
+    if rule.kind is Kind.INTEGER:  # what is too large would become the largest that there is
+        is_large = F.abs(value.cast("double")) >= F.lit(2.0**63)
+        return F.when(~is_large, value.cast("long"))
     return value.cast(_CASTS.get(rule.kind, "string"))
 
 
@@ -161,6 +170,8 @@ def _faults(rule: Rule) -> list[Column]:
         wrong.append((value.isNull(), "is missing"))
     if rule.kind is Kind.NUMBER:
         wrong.append((F.isnan(value) | (F.abs(value) == float("inf")), "is not a number"))
+    if rule.kind is Kind.TIME:
+        wrong.append((F.abs(value) >= F.lit(MICROS_MAX), "is not a time"))
     if rule.kind is Kind.TEXT:
         wrong.append((F.length(value) > said.max_length, "is too long"))
     if said.min is not None:

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 
 from octopis.errors import InvalidConfiguration
 from octopis.pipeline.ingest.mapping import Mapping, quotes_mapping
-from octopis.pipeline.ingest.reading import first_line, first_lines, is_padres
+from octopis.pipeline.ingest.reading import first_lines, is_padres
 from octopis.pipeline.ingest.rules import rules_of
-from octopis.pipeline.ingest.source_files import find_files, header_names, places_of
+from octopis.pipeline.ingest.source_files import find_files, first_line, header_names, places_of
 
 
 def check_headers(paths: list[Path], mapping: Mapping | None = None) -> None:

@@ -6,6 +6,7 @@ others. Fields within fields have names with dots.
 
 from collections.abc import Iterator, Mapping
 from functools import reduce
+from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import SparkSession
@@ -14,10 +15,16 @@ from pyspark.sql import types as T
 from octopis.errors import InvalidConfiguration
 from octopis.pipeline.ingest.cutting import CORRUPT
 from octopis.pipeline.ingest.deriving import kind_of
-from octopis.pipeline.ingest.mapping import Kind, check_attribute_count
+from octopis.pipeline.ingest.mapping import Kind, check_attribute_count, check_names_apart
 from octopis.pipeline.ingest.mapping import Mapping as Mapped
 from octopis.pipeline.ingest.rules import Rules, rules_of
-from octopis.pipeline.ingest.source_files import SourceFiles, places_of, plain_name
+from octopis.pipeline.ingest.source_files import (
+    SourceFiles,
+    first_line,
+    header_names,
+    places_of,
+    plain_name,
+)
 from octopis.pipeline.schemas import literal_path, quoted
 
 _CSV = {
@@ -96,12 +103,21 @@ def _json_fields(spark: SparkSession, files: SourceFiles, mapping: Mapped) -> li
 
 
 def _schema(spark: SparkSession, files: SourceFiles) -> T.StructType:
-    paths = [literal_path(path) for path in (*files.texts, *files.parquets)]
     if files.parquets:
+        paths = map(literal_path, files.parquets)
         return spark.read.option("mergeSchema", "true").parquet(*paths).schema
     # By one header each: files may have their columns in another order, or others.
-    frames = [spark.read.options(**_CSV).csv(path) for path in paths]
-    return reduce(_together, (frame.schema for frame in frames))
+    return reduce(_together, (_csv_schema(spark, path) for path in files.texts))
+
+
+def _csv_schema(spark: SparkSession, path: Path) -> T.StructType:
+    """Return the columns of a CSV file by the names that stand there: Spark changes some."""
+    found = spark.read.options(**_CSV).csv(literal_path(path)).schema
+    names = header_names(first_line(path))
+    if len(names) != len(found):
+        raise InvalidConfiguration(f"{path}: its header is no line of CSV: {', '.join(names)[:80]}")
+    kinds = [field.dataType for field in found]
+    return T.StructType(list(map(T.StructField, names, kinds)))
 
 
 def _together(one: T.StructType, other: T.StructType) -> T.StructType:
@@ -115,10 +131,22 @@ def _together(one: T.StructType, other: T.StructType) -> T.StructType:
 def _wider(one: T.DataType, other: T.DataType) -> T.DataType:
     if one == other:
         return one
-    kinds = {kind_of(one), kind_of(other)}
+    kinds = {column_kind(one), column_kind(other)}
     if kinds == {Kind.INTEGER}:
-        return T.LongType()
+        is_long = any(isinstance(each, T.DecimalType) for each in (one, other))
+        return T.DecimalType(38, 0) if is_long else T.LongType()
     return T.DoubleType() if kinds <= {Kind.INTEGER, Kind.NUMBER} else T.StringType()
+
+
+def column_kind(type_: T.DataType) -> Kind | None:
+    """Return what kind of attribute a column makes.
+
+    Where one cell is past 64 bits Spark finds whole numbers of any length: as such they stay exact,
+    and only that cell's row is set aside.
+    """
+    if isinstance(type_, T.DecimalType) and not type_.scale:
+        return Kind.INTEGER
+    return kind_of(type_)
 
 
 def rules_for(fields: list[Field], mapping: Mapped, where: str) -> Rules:
@@ -128,7 +156,7 @@ def rules_for(fields: list[Field], mapping: Mapped, where: str) -> Rules:
     places = places_of(open_rules, names, where)
     kinds = {}
     for name, place in places.items():
-        kind = kind_of(fields[place].type)
+        kind = column_kind(fields[place].type)
         if kind is None:
             raise InvalidConfiguration(
                 f"{where}: the column {names[place]} is {_what(fields[place])}, neither text nor "
@@ -137,6 +165,7 @@ def rules_for(fields: list[Field], mapping: Mapped, where: str) -> Rules:
         kinds[name] = kind
     rest = _rest(fields, mapping, {names[place] for place in places.values()}, where)
     check_attribute_count(len(mapping.attributes) + len(rest), where)
+    check_names_apart([*mapping.attributes, *rest], where)
     return rules_of(mapping, kinds, rest.items())
 
 
@@ -152,7 +181,7 @@ def _rest(fields: list[Field], mapping: Mapped, taken: set[str], where: str) -> 
     for field in fields:
         if field.name in taken or plain_name(field.name) in left_out:
             continue
-        kind = kind_of(field.type)
+        kind = column_kind(field.type)
         if kind is None:
             raise InvalidConfiguration(
                 f"{where}: the column {field.name} is {_what(field)}, neither text nor number: "

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pyarrow.parquet as pq
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -62,8 +62,11 @@ def ingest(
     files = find_files(paths)
     firsts = first_lines(files)
     headers = [str(path) for path, first in firsts.items() if not is_padres(first)]
-    shape = infer(spark, files, mapping or quotes_mapping())
-    rows = read_rows(spark, files, firsts, shape)
+    try:
+        shape = infer(spark, files, mapping or quotes_mapping())
+        rows = read_rows(spark, files, firsts, shape)
+    except AnalysisException as failure:  # as of fields that are there twice
+        raise InvalidConfiguration(f"{_shown(files.names)}: {short(failure)}") from failure
     return _write(spark, rows, out, _Sources(list(map(str, paths)), files.names, headers))
 
 
@@ -107,7 +110,7 @@ def _write(spark: SparkSession, rows: SourceRows, out: Path, sources: _Sources) 
         rules = _write_rows(spark, rows, folder, name)
         (folder / name / SUCCESS).touch()
         counts = pq.read_table(folder / _COUNTS).to_pylist()
-        tally = Tally(counts, sources.names, sources.headers, has_lines=sources.has_lines)
+        tally = Tally(counts, sources.names, has_lines=sources.has_lines)
         read = rows.count() - len(sources.headers)
         if not read:
             what = "a header and no row" if sources.headers else "no row"
@@ -210,7 +213,7 @@ def _nothing_left(aside: DataFrame, report: IngestReport) -> str:
     return f"no row is sound: {count} of {report.read} say '{reason}'; the first is {where}"
 
 
-def _shown(sources: list[str]) -> str:
+def _shown(sources: Sequence[str]) -> str:
     return ", ".join(sources[:3]) + (" ..." if len(sources) > 3 else "")
 
 

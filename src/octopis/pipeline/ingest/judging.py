@@ -21,6 +21,9 @@ PLACES = {"file": pa.int32(), "block": pa.int64(), "place": pa.int64()}
 WHERE = tuple(OURS + name for name in PLACES)
 TEXT, REASON, FAULT = (OURS + name for name in ("text", "reason", "fault"))
 
+HEADER = "the line is the header"
+"""The reason by which the first line of a file of CSV is told from its rows: it is none."""
+
 TEXT_KEPT = 500
 """Characters of a row that the quarantine shows."""
 

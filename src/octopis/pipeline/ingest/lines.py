@@ -5,7 +5,7 @@ table, of which the lines of any rows follow by one join.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from octopis.pipeline.ingest.judging import HEADER
 from octopis.pipeline.ingest.settling import REPEATS
 from octopis.pipeline.schemas import QUARANTINE
 
@@ -36,30 +37,21 @@ class Tally:
         self,
         counts: Iterable[Counted],
         names: Sequence[str],
-        headers: Collection[str],
         *,
         has_lines: bool = True,
     ) -> None:
-        """Add up counts, as COUNTS has them, of files with these names; some have headers.
+        """Add up counts, as COUNTS has them, of files with these names; headers are no rows.
 
         Rows of a table have no lines.
         """
         self._names = names
         self._has_lines = has_lines
-        self._headers = [number for number, name in enumerate(names) if name in headers]
         found = sorted(counts, key=lambda row: (row["file"], row["block"], row["first"]))
         self.reasons: Counter[str] = Counter()
         for row in found:
             self.reasons[row["kind"]] += row["rows"]
+        del self.reasons[HEADER]
         self._blocks = _blocks(found)
-        for kind_of_header in self._header_kinds(found):
-            self.reasons[kind_of_header] -= 1
-        self.reasons += Counter()  # drops what came to nothing
-
-    def _header_kinds(self, found: list[Counted]) -> list[str]:
-        """Return the reasons why headers were not taken for quotes."""
-        first = {row["file"]: row["kind"] for row in reversed(found)}
-        return [first[number] for number in self._headers if number in first]
 
     def quarantined(self, spark: SparkSession, aside: DataFrame) -> DataFrame:
         """Return rows, as ASIDE has them, with their lines and why; no headers."""
@@ -78,7 +70,7 @@ class Tally:
         )
         return (
             placed.withColumn("line", line)
-            .where(~(F.col("has_header") & (F.col("line") == 1)))
+            .where(F.col("reason") != HEADER)
             .select(
                 F.col("name").alias("file"),
                 shown_line.alias("line"),
@@ -97,9 +89,6 @@ class Tally:
             "begin": pa.array([each.begin for each in self._blocks], pa.int64()),
             "lines_before": pa.array([each.lines_before for each in self._blocks], pa.int64()),
             "name": pa.array([self._names[each.file] for each in self._blocks], pa.string()),
-            "has_header": pa.array(
-                [each.file in self._headers for each in self._blocks], pa.bool_()
-            ),
         }
         return spark.createDataFrame(pa.table(columns))
 

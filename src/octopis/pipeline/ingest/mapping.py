@@ -4,6 +4,7 @@ A mapping names attributes one by one, takes all columns as they are (`rest`), o
 stock quotes ships with the package (quotes.toml) and is one like any other.
 """
 
+from collections.abc import Iterable
 from collections.abc import Mapping as Table
 from enum import Enum
 from functools import cache
@@ -86,6 +87,7 @@ class Mapping(Struct, frozen=True, kw_only=True):
         if self.leave_out and not self.rest:
             raise InvalidConfiguration(f"{where}: leave_out goes with rest = true")
         check_attribute_count(len(self.attributes), where)
+        check_names_apart(self.attributes, where)
         for name, attribute in self.attributes.items():
             _check_attribute(name, attribute, self, f"{where}: attributes.{name}")
         for name in self.key:
@@ -109,6 +111,18 @@ def check_attribute_count(count: int, where: str) -> None:
             f"{where} has {count} attributes, and a notification {ATTRIBUTES_MAX} at most: "
             "name those that subscriptions ask for"
         )
+
+
+def check_names_apart(names: Iterable[str], where: str) -> None:
+    """Raise InvalidConfiguration for names that Spark, which writes the rows, takes for one."""
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise InvalidConfiguration(
+                f"{where}: the attributes {other!r} and {name!r} differ by case alone, and Spark "
+                "cannot tell them apart: give one another name, or leave it out"
+            )
 
 
 def _check_attribute(name: str, attribute: Attribute, mapping: Mapping, where: str) -> None:
@@ -160,7 +174,7 @@ def load_mapping(path: Path) -> Mapping:
     if str(path) == QUOTES and not path.exists():
         return quotes_mapping()
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as failure:
         raise InvalidConfiguration(f"there is no mapping {path}") from failure
     except (OSError, UnicodeDecodeError) as failure:

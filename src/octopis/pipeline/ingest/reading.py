@@ -5,7 +5,6 @@ its block and its place, which rises within a block: `Tally` turns these into nu
 all rows have been seen, for the few of which anybody asks. A header is read as any other row.
 """
 
-import gzip
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -26,12 +25,11 @@ from octopis.pipeline.ingest.inferring import Field, Shape, fields_of
 from octopis.pipeline.ingest.judging import FAULT, TEXT, WHERE, Batches, judge, judged_schema
 from octopis.pipeline.ingest.mapping import OURS, Kind
 from octopis.pipeline.ingest.rules import Rule, Rules
-from octopis.pipeline.ingest.source_files import SourceFiles, header_names, places_of
+from octopis.pipeline.ingest.source_files import SourceFiles, first_line, header_names, places_of
 from octopis.pipeline.schemas import literal_path, plain_url, quoted
 
 _PADRES_LINE = r"^\s*(\[[^,\[\]]+,[^\[\]]*\]\s*,?\s*)+$"
 _TEXT = T.StructType([T.StructField("value", T.StringType())])
-_HEADER_MAX = 1_000_000
 _URL = OURS + "url"
 FILE, BLOCK, PLACE = WHERE
 
@@ -74,19 +72,6 @@ class SourceRows:
 def first_lines(files: SourceFiles) -> dict[Path, str]:
     """Return the first line of every text file; raise InvalidConfiguration where there is none."""
     return {path: first_line(path) for path in files.texts}
-
-
-def first_line(path: Path) -> str:
-    """Return the first line of a file, plain or packed, or raise InvalidConfiguration."""
-    opener = gzip.open if path.name.endswith(".gz") else open
-    try:
-        with opener(path, "rt", encoding="utf-8", errors="replace") as lines:
-            line = lines.readline(_HEADER_MAX)
-    except (OSError, EOFError) as failure:
-        raise InvalidConfiguration(f"cannot read {path}: {failure}") from failure
-    if not line:
-        raise InvalidConfiguration(f"{path} is empty")
-    return line.rstrip("\r\n")
 
 
 def is_padres(first: str) -> bool:

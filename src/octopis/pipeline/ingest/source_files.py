@@ -1,7 +1,9 @@
 """The files that rows are read from: their formats, and what their headers say."""
 
 import csv
+import gzip
 import re
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,7 @@ JSON_ENDINGS = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".json", ".json.
 PARQUET_ENDING = ".parquet"
 _KNOWN = (*TEXT_ENDINGS, *JSON_ENDINGS, PARQUET_ENDING)
 _ENDINGS = ", ".join(_KNOWN)
+_HEADER_MAX = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,19 +102,33 @@ def _check_kind(file: Path) -> None:
         raise InvalidConfiguration(f"{file} is not a text file, whatever its name says")
 
 
+def first_line(path: Path) -> str:
+    """Return the first line of a file, plain or packed, or raise InvalidConfiguration."""
+    opener = gzip.open if path.name.endswith(".gz") else open
+    try:
+        with opener(path, "rt", encoding="utf-8", errors="replace") as lines:
+            line = lines.readline(_HEADER_MAX)
+    except (OSError, EOFError, zlib.error) as failure:
+        raise InvalidConfiguration(f"cannot read {path}: {failure}") from failure
+    if not line:
+        raise InvalidConfiguration(f"{path} is empty")
+    return line.rstrip("\r\n")
+
+
 def header_names(header: str) -> list[str]:
-    """Return the columns that a CSV header names."""
-    return next(csv.reader([header.lstrip("\ufeff")]), [])
+    """Return the columns that a CSV header names; one without a name is called as Spark does."""
+    names = next(csv.reader([header.lstrip("\ufeff")]), [])
+    return [name.strip() or f"_c{place}" for place, name in enumerate(names)]
 
 
 def places_of(rules: Rules, names: Sequence[str], file: str) -> dict[str, int]:
     """Return where each attribute's column stands among `names`.
 
     One that may come from the file's name, or is optional, may be missing; for any other that is
-    missing InvalidConfiguration is raised.
+    missing InvalidConfiguration is raised, as for one that stands there twice.
     """
     plain = [plain_name(name) for name in names]
-    found = {rule.name: _place(rule, names, plain) for rule in rules.read}
+    found = {rule.name: _place(rule, names, plain, file) for rule in rules.read}
     missing = [
         rule.columns[0]
         for rule in rules.read
@@ -128,10 +145,17 @@ def places_of(rules: Rules, names: Sequence[str], file: str) -> dict[str, int]:
     return {name: place for name, place in found.items() if place is not None}
 
 
-def _place(rule: Rule, names: Sequence[str], plain: Sequence[str]) -> int | None:
+def _place(rule: Rule, names: Sequence[str], plain: Sequence[str], file: str) -> int | None:
     for wanted, among in _spellings(rule.columns, names, plain):
-        if wanted in among:
-            return among.index(wanted)
+        places = [place for place, name in enumerate(among) if name == wanted]
+        if len(places) > 1:
+            those = ", ".join(repr(names[place]) for place in places)
+            raise InvalidConfiguration(
+                f"{file}: {len(places)} columns may be meant by {rule.columns[0]!r}: {those}; give "
+                "each a name of its own"
+            )
+        if places:
+            return places[0]
     return None
 
 

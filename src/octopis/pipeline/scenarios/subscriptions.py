@@ -50,7 +50,8 @@ def shuffled(data: Data, seed: int) -> DataFrame:
     earlier = Window.orderBy(_PART).rowsBetween(Window.unboundedPreceding, -1)
     before = F.coalesce(F.sum("count").over(earlier), F.lit(0)).alias(_BEFORE)
     sizes = keyed.groupBy(_PART).count().select(_PART, before)
-    in_order = Window.partitionBy(_PART).orderBy(_ORDER, *key)
+    # A key may be null, and then be that of several rows.
+    in_order = Window.partitionBy(_PART).orderBy(_ORDER, *key, *data.columns)
     number = F.row_number().over(in_order) - 1 + F.col(_BEFORE)
     return keyed.join(F.broadcast(sizes), _PART, how="inner").select(
         number.cast("long").alias(NUMBER), *data.columns

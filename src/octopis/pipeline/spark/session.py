@@ -18,7 +18,7 @@ from pathlib import Path
 from socket import create_connection
 from tempfile import TemporaryDirectory
 from typing import TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -61,6 +61,7 @@ a third of them went into optimising code that was hardly ever used again."""
 
 PACKAGE = "octopis.zip"
 
+_FILE = re.compile(r"FAILED_READ_FILE.*? reading file (\S+)\.\s")
 _OURS = re.compile(r"^octopis\.errors\.\w+: (.+)$", re.MULTILINE)
 _PYTHON = re.compile(r"^((?!java|org|scala)[A-Za-z_][\w.]*(?:Error|Exception): .+)$", re.MULTILINE)
 _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+: )?(.+)$", re.MULTILINE)
@@ -268,4 +269,7 @@ def sentence(failure: Exception) -> str:
     causes = _CAUSE.findall(text)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     found = causes[-1] if causes else without_class((lines or [type(failure).__name__])[0])
+    file = _FILE.search(text)
+    if file is not None:
+        found = f"cannot read {unquote(file[1]).removeprefix('file://')}: {found}"
     return found if len(found) <= _LENGTH_MAX else found[:_LENGTH_MAX] + "..."

@@ -29,6 +29,7 @@ _BOTH = (
     "mode",
 )
 _RANGE = ("startingOffsets", "failOnDataLoss", "minPartitions")
+_RANGE_BYTES = (*_RANGE, "maxBytesPerTrigger")
 STREAM_OPTIONS = (*_BOTH, *_RANGE, "maxOffsetsPerTrigger", "maxBytesPerTrigger")
 BATCH_OPTIONS = (*_BOTH, *_RANGE, "endingOffsets")
 
@@ -83,6 +84,12 @@ def stream_options(given: Mapping[str, str]) -> Options:
     options = _options(said)
     if not options.subscription and options.filter is None:
         raise InvalidConfiguration('say what to read: .option("filter", "price > 50")')
+    for name in () if options.subscription else _RANGE_BYTES:
+        if name in said:
+            raise InvalidConfiguration(
+                f'{name} is about what a durable subscription keeps: with subscription "" nothing '
+                "is kept, so leave it out, or name a subscription"
+            )
     return options
 
 

@@ -33,6 +33,9 @@ from octopis.pipeline.streaming.reader import leave_when_told
 BUFFER_MAX = 100_000
 """How many wait for Spark at most: what is more waits at the broker, which drops it one day."""
 
+BYTES_MAX = 64 * 2**20
+"""How long they may be together, likewise."""
+
 _WAIT_S = 0.05
 _PIECE = 5_000
 _log = logging.getLogger(__name__)
@@ -123,7 +126,10 @@ class _Catch:
         self.end = 0
         self.gaps = 0
         self._failure: OctopisError | None = None
-        self._kept: deque[Received] = deque()
+        self._kept: deque[bytes] = deque()
+        """As a broker would send them."""
+
+        self._bytes = 0
         self._changed = threading.Condition()
         self._client: SyncClient = connect_sync(
             options.address,
@@ -143,13 +149,21 @@ class _Catch:
     def _take(self, stream: SyncNotifications) -> None:
         try:
             for batch in stream.batches():
-                with self._changed:
-                    self._changed.wait_for(lambda: len(self._kept) < BUFFER_MAX)
-                    self._kept += batch
-                    self.end += len(batch)
-                    self._changed.notify_all()
+                for row in map(_encoded, batch):
+                    self._keep(row)
         except OctopisError as failure:
             self._failure = failure
+
+    def _keep(self, row: bytes) -> None:
+        with self._changed:
+            self._changed.wait_for(self._has_room)
+            self._kept.append(row)
+            self._bytes += len(row)
+            self.end += 1
+            self._changed.notify_all()
+
+    def _has_room(self) -> bool:
+        return len(self._kept) < BUFFER_MAX and self._bytes < BYTES_MAX
 
     def _gap(self, gap: Gap) -> None:
         self.gaps += gap.dropped or 1
@@ -170,8 +184,7 @@ class _Catch:
     def between(self, after: int, upto: int) -> list[InputPartition]:
         """Return the rows of a range, as a broker would send them."""
         with self._changed:
-            found = list(islice(self._kept, after + 1 - self.first, upto + 1 - self.first))
-        rows = list(map(_encoded, found))
+            rows = list(islice(self._kept, after + 1 - self.first, upto + 1 - self.first))
         partitions: list[InputPartition] = []
         for at in range(0, len(rows), _PIECE):
             piece = rows[at : at + _PIECE]
@@ -184,7 +197,7 @@ class _Catch:
         """Make room."""
         with self._changed:
             while self.first <= upto and self._kept:
-                self._kept.popleft()
+                self._bytes -= len(self._kept.popleft())
                 self.first += 1
             self._changed.notify_all()
 

@@ -8,10 +8,10 @@ from itertools import pairwise
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from octopis.core.wire.durable import READ_BYTES, READ_MAX
+from octopis.core.wire.durable import READ_BYTES, READ_MAX, DurableInfo
 from octopis.errors import ConnectionFailed, DataLost, InvalidSubscription
 from octopis.pipeline.streaming.columns import Columns, Rows
-from octopis.pipeline.streaming.connection import Connection, give_back, take_home
+from octopis.pipeline.streaming.connection import Body, Connection, give_back, take_home
 from octopis.pipeline.streaming.offsets import Offset
 from octopis.pipeline.streaming.options import Options
 
@@ -52,6 +52,22 @@ def lost(options: Options, reason: str) -> None:
     _log.warning("data was lost, and failOnDataLoss is false: %s", reason)
 
 
+class Gone(InvalidSubscription):
+    """A broker that could be asked has no such durable subscription."""
+
+
+def present(connection: Connection, name: str) -> DurableInfo:
+    """Return how a durable subscription is. Raises Gone, so that the next address is tried."""
+    info = connection.info(name)
+    if info is None:
+        reason = (
+            f"there is no durable subscription {name!r} here any more: it was dropped, has "
+            "expired, or lives at another broker"
+        )
+        raise Gone(reason, name)
+    return info
+
+
 def read_range(partition: Range, options: Options, columns: Columns) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a range, always the same in the same order. Raises DataLost."""
     secret = options.secret()
@@ -60,10 +76,18 @@ def read_range(partition: Range, options: Options, columns: Columns) -> Iterator
     try:
         while not task.is_done:
             try:
-                yield from task.rows(home.ask(lambda connection: connection))
+                yield from task.rows(home.ask(task.begin))
             except ConnectionFailed as failure:
                 task.broke(failure)
                 home.close()
+            except InvalidSubscription:  # dropped since, or something that no loss explains
+                home.close()
+                try:
+                    home.ask(lambda connection: present(connection, options.subscription))
+                except Gone as gone:
+                    task.lose(str(gone))
+                else:
+                    raise
         task.count()
     except BaseException:
         home.close()
@@ -82,31 +106,45 @@ class _Task:
         self._rows = self._refused = 0
         self._size = _FIRST
         self._breaks = 0
+        self._asked: deque[tuple[int, int]] = deque()
+        self._next_at = self._at
+        self._first: Body | None = None
 
     @property
     def is_done(self) -> bool:
         return self._at >= self._range.upto
 
-    def rows(self, connection: Connection) -> Iterator[pa.RecordBatch]:
-        """Yield the rest of the range over a connection."""
+    def begin(self, connection: Connection) -> Connection:
+        """Ask a broker for the rest of the range, and wait for its first answer: it may refuse."""
+        self._asked.clear()
+        self._next_at = self._at
+        self._ask(connection)
+        self._first = connection.batch(self._asked[0][0])
+        return connection
+
+    def _ask(self, connection: Connection) -> None:
         name, upto = self._options.subscription, self._range.upto
-        asked: deque[tuple[int, int]] = deque()
-        next_at = self._at
+        while self._next_at < upto and len(self._asked) < AHEAD:
+            at, end = self._next_at, min(self._next_at + self._size, upto)
+            self._asked.append((connection.ask_to_read(name, at, end - at), end))
+            self._next_at = end
+
+    def rows(self, connection: Connection) -> Iterator[pa.RecordBatch]:
+        """Yield the rest of the range over a connection on which it has begun."""
+        name = self._options.subscription
         while not self.is_done:
-            while next_at < upto and len(asked) < AHEAD:
-                end = min(next_at + self._size, upto)
-                asked.append((connection.ask_to_read(name, next_at, end - next_at), end))
-                next_at = end
-            number, end = asked.popleft()
-            body = connection.batch(number)
+            self._ask(connection)
+            number, end = self._asked.popleft()
+            body = connection.batch(number) if self._first is None else self._first
+            self._first = None
             found = self._columns.rows(body, end)
             if found.epoch != self._range.after.epoch:
-                self._lose(f"{name!r} was made anew since, and its old positions are gone")
+                self.lose(f"{name!r} was made anew since, and its old positions are gone")
                 return
             last = self._last(found, end)
             if last < end:  # it was more than one answer holds
                 number = connection.ask_to_read(name, last, end - last)
-                asked.appendleft((number, end))
+                self._asked.appendleft((number, end))
             self._adapt(len(body), len(found.positions))
             self._at, self._breaks = last, 0
             self._rows += len(found.positions)
@@ -133,7 +171,8 @@ class _Task:
         if count:
             self._size = max(1, min(READ_MAX, READ_BYTES * 3 // 4 * count // size))
 
-    def _lose(self, reason: str) -> None:
+    def lose(self, reason: str) -> None:
+        """Pass over the rest of the range, or raise DataLost."""
         self._at = self._range.upto
         self._rows = self._range.upto - self._range.after.position
         lost(self._options, reason)

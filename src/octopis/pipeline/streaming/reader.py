@@ -26,7 +26,7 @@ from octopis.pipeline.streaming.columns import Columns
 from octopis.pipeline.streaming.connection import CONNECT_S, Connection, Home
 from octopis.pipeline.streaming.offsets import Offset, located, restored
 from octopis.pipeline.streaming.options import Options
-from octopis.pipeline.streaming.ranges import Range, lost, read_range, split
+from octopis.pipeline.streaming.ranges import Gone, Range, lost, present, read_range, split
 
 _WAIT_MS = 50
 """Where there is nothing to read, Spark asks again at once: so we wait a little for it."""
@@ -111,7 +111,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._is_checked:
             return begin
         options = self._options
-        info = self._ask(lambda connection: reopened(connection, options))
+        try:
+            info = self._ask(lambda connection: reopened(connection, options))
+        except Gone as gone:
+            lost(options, str(gone))
+            info = self._ask(lambda connection: opened(connection, options))
         self._is_checked = True
         if info.epoch != begin.epoch:
             lost(
@@ -220,14 +224,8 @@ def opened(connection: Connection, options: Options) -> DurableInfo:
 
 
 def reopened(connection: Connection, options: Options) -> DurableInfo:
-    """Return a subscription that a checkpoint has read from, or say what is wrong with it."""
-    info = connection.info(options.subscription)
-    if info is None:
-        lost(
-            options,
-            f"there is no durable subscription {options.subscription!r} here any more: it was "
-            "dropped, has expired, or lives at another broker",
-        )
+    """Return a subscription that a checkpoint has read from. Raises Gone, or what is wrong."""
+    present(connection, options.subscription)
     return opened(connection, options)
 
 

@@ -8,7 +8,7 @@ a time zone are in UTC and end in Z.
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from functools import cache
-from itertools import count, repeat
+from itertools import compress, count, repeat
 from typing import Any
 
 import msgspec
@@ -29,6 +29,12 @@ _EXACT_DIGITS = 15
 """A decimal of so many digits is the same number as a double."""
 
 _LONG_DIGITS = 18
+_LONG_SHARE = 4
+"""A row that is too long takes at least such a part of that in its columns: the rest is names."""
+
+_ROW_HEAD = bytes(160)
+"""As long as what stands in a row beside attributes and payload: publisher, number and time."""
+
 _Convert = Callable[[pa.Array], pa.Array]
 
 
@@ -110,7 +116,7 @@ class Rows:
             columns = {name: column.filter(good) for name, column in columns.items()}
             payload = None if payload is None else payload.filter(good)
         rows = batch.num_rows - refused.total()
-        return Notifications(columns, payload, rows, refused)
+        return Notifications(columns, payload, rows, refused, batch.nbytes)
 
 
 class Notifications:
@@ -122,7 +128,9 @@ class Notifications:
         payload: pa.Array | None,
         rows: int,
         refused: "Counter[str]",
+        size: int,
     ) -> None:
+        self._size = size
         self.rows = rows
         self.refused = refused
         made = attributes_type(tuple(columns))
@@ -155,11 +163,27 @@ class Notifications:
                 continue
             at += len(chunk)
             if len(body) > limits.bytes_max:
-                self.refused[f"the row is longer than {limits.bytes_max:,} bytes"] += 1
-                self.rows -= 1
+                self._refuse_long(limits.bytes_max)
                 continue
             limits.learn(len(chunk), len(body))
             yield len(chunk), body
+
+    def shorten(self, bytes_max: int) -> None:
+        """Leave out, and count, what is too long for a broker that takes so many bytes a row."""
+        if self._size < bytes_max // _LONG_SHARE:  # so no row can be
+            return
+        fits = [
+            len(encode((*row, _ROW_HEAD))) <= bytes_max
+            for row in zip(self.attributes, self.payloads, strict=True)
+        ]
+        self.attributes = list(compress(self.attributes, fits))
+        self.payloads = list(compress(self.payloads, fits))
+        for _ in range(fits.count(False)):
+            self._refuse_long(bytes_max)
+
+    def _refuse_long(self, bytes_max: int) -> None:
+        self.refused[f"the row is longer than {bytes_max:,} bytes"] += 1
+        self.rows -= 1
 
 
 class Limits(msgspec.Struct):
@@ -193,10 +217,16 @@ def _values(column: pa.Array) -> list[Any]:
         found: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
         return found
     absent = column.is_null().to_numpy(zero_copy_only=False).tolist()
-    empty = "" if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) else 0
-    there = column.fill_null(empty).to_numpy(zero_copy_only=False).tolist()
+    there = column.fill_null(_filling(column.type)).to_numpy(zero_copy_only=False).tolist()
     unset = msgspec.UNSET
     return [unset if gone else value for gone, value in zip(absent, there, strict=True)]
+
+
+def _filling(kind: pa.DataType) -> object:
+    """Return something that may stand where a column of this type is NULL."""
+    if pa.types.is_boolean(kind):
+        return False
+    return "" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else 0
 
 
 def _payloads(column: pa.Array) -> list[bytes]:

@@ -88,8 +88,15 @@ class Sink:
     def _publish(self, batches: Iterator[pa.RecordBatch]) -> Written:
         published = 0
         refused: Counter[str] = Counter()
-        with connect_sync(self._options.address, retry_s=PATIENCE_S, resend=True) as client:
+        options = self._options
+        with connect_sync(
+            options.address,
+            retry_s=PATIENCE_S,
+            resend=True,
+            credentials=options.credentials_file,
+        ) as client:
             for found in self._read(batches):
+                found.shorten(client.bytes_max)
                 attributes = map(msgspec.to_builtins, found.attributes)
                 published += client.publish_many(zip(attributes, found.payloads, strict=True))
                 refused += found.refused

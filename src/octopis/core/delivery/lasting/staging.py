@@ -254,6 +254,10 @@ class Staging:
         value = self._store.items(_KIND).get(source.hex())
         return value is not None and int.from_bytes(value, "big", signed=True) >= batch
 
+    def is_decided(self, source: bytes, batch: int) -> bool:
+        """Tell whether it is known what a batch publishes: nothing that comes later counts."""
+        return (source, batch) in self.commits or self.is_committed(source, batch)
+
     def decide(
         self, source: bytes, batch: int, attempts: Iterable[tuple[int, int, int]]
     ) -> Commit | None:
