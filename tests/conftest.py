@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from octopis.cli.main import main
@@ -18,6 +19,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # For every Spark that tests start, also in commands: what it says is quicker for small frames.
 os.environ["SPARK_CONF_DIR"] = str(Path(__file__).parent / "support" / "spark")
+
+# Laws hold on a busy machine, too: no example fails because others were at work meanwhile.
+settings.register_profile("octopis", deadline=None)
+settings.load_profile("octopis")
 
 LONG_FIRST = (
     "browser/test_page.py",
