@@ -77,6 +77,9 @@ def test_invalid_filter_arrives_as_it_was_raised():
         ([{"x": "y" * 65_536}, b"", "raw", 1, 1], "65536 characters"),
         ([{"x": 1}, "text", "raw", 1, 1], "the payload must be bytes"),
         ([{"x": 1}, b"", "somebody else", 1, 1], "in the name of 'somebody else'"),
+        ([{"x": 1}, b"", "raw", 2**63, 1], "sequence of notification 2 is from 0 to"),
+        ([{"x": 1}, b"", "raw", -1, 1], "sequence of notification 2 is from 0 to"),
+        ([{"x": 1}, b"", "raw", 1, 2**64 - 1], "its intended_ns at most that"),
         ([{"x": 1}, bytes(1_100_000), "raw", 1, 1], "at most 4,096 notifications and 1,048,576"),
     ],
 )

@@ -142,6 +142,12 @@ class LiveBroker:
 
         self._reception = Reception(self)
         self.listening = Listening(self, self._reception)
+        self.broken: asyncio.Future[BaseException] = self._loop.create_future()
+        """Why the broker does not work any more, once it does not: end its process then.
+
+        Half of a broker, one that lets nobody out whose login has ended, say, is worse than none.
+        """
+
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping_at: float | None = None
 
@@ -206,9 +212,11 @@ class LiveBroker:
         self._tasks.append(task)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
-        """Say where work that should never end has ended all the same."""
-        if not task.cancelled() and task.exception() is not None:
-            _log.critical("%s does not work any more", self.id, exc_info=task.exception())
+        """Know that work has ended that never should; a fault of ours."""
+        fault = None if task.cancelled() else task.exception()
+        if fault is not None and not self.broken.done():
+            _log.critical("%s does not work any more", self.id, exc_info=fault)
+            self.broken.set_result(fault)
 
     # How it is
 

@@ -227,12 +227,16 @@ async def _run(
     async with running(overlay, brokers, trace=trace) as live:
         ready = loop.create_task(all_ready(live.values()))
         stop = loop.create_task(stop_asked.wait())
-        await asyncio.wait([ready, stop], return_when=asyncio.FIRST_COMPLETED)
+        broken = loop.create_task(any_broken(live.values()))
+        await asyncio.wait([ready, stop, broken], return_when=asyncio.FIRST_COMPLETED)
         if ready.done() and not stop.done() and on_ready is not None:
             on_ready({broker: each.address for broker, each in live.items()})
-        await stop
+        await asyncio.wait([stop, broken], return_when=asyncio.FIRST_COMPLETED)
         ready.cancel()
         _log.info("stopping %d brokers", len(live))
+        if not stop.done():
+            raise RuntimeError("a broker does not work any more") from broken.result()
+        broken.cancel()
 
 
 async def all_ready(brokers: Iterable[LiveBroker]) -> None:
@@ -241,6 +245,13 @@ async def all_ready(brokers: Iterable[LiveBroker]) -> None:
         await broker.ready.wait()
         while not broker.has_all_links:
             await asyncio.sleep(_LOOK_S)
+
+
+async def any_broken(brokers: Iterable[LiveBroker]) -> BaseException:
+    """Wait until one of these brokers does not work any more; return why."""
+    broken = [each.broken for each in brokers]
+    done, _ = await asyncio.wait(broken, return_when=asyncio.FIRST_COMPLETED)
+    return done.pop().result()
 
 
 async def _drained(brokers: list[LiveBroker]) -> None:

@@ -25,6 +25,7 @@ from octopis.errors import OctopisError, StoreFull
 from octopis.logs import log_to_stderr
 from octopis.overlay.deployment import (
     all_ready,
+    any_broken,
     raise_file_limit,
     running,
     spare_the_collector,
@@ -210,14 +211,19 @@ async def _serve(order: ProcessOrder) -> None:
         ready.add_done_callback(lambda task: None if task.cancelled() else say("ready"))
         stopped = loop.create_task(stop.wait())
         drains = loop.create_task(drain.wait())
-        await asyncio.wait([stopped, drains], return_when=asyncio.FIRST_COMPLETED)
+        broken = loop.create_task(any_broken(live.values()))
+        ends = [stopped, drains, broken]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         for each in live.values():
             each.begin_stop()
-        while not stop.is_set():
+        while not stop.is_set() and not broken.done():
             say(f"queued {sum(each.queued for each in live.values())}")
-            await asyncio.wait([stopped], timeout=_REPORT_S)
+            await asyncio.wait([stopped, broken], timeout=_REPORT_S)
         for task in (ready, drains):
             task.cancel()
+        if broken.done() and not stop.is_set():
+            raise RuntimeError("a broker does not work any more") from broken.result()
+        broken.cancel()
 
 
 if __name__ == "__main__":

@@ -74,8 +74,11 @@ def test_fault_names_the_process_its_brokers_the_signal_and_the_log(tmp_path: Pa
     with_child(tmp_path, work)
 
 
-def started(path: Path, order: ProcessOrder, listeners: list[int]) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-P", "-m", "octopis.overlay.process"]
+def started(
+    path: Path, order: ProcessOrder, listeners: list[int], program: str = ""
+) -> "subprocess.Popen[bytes]":
+    code = ["-c", program] if program else ["-m", "octopis.overlay.process"]
+    command = [sys.executable, "-P", *code]
     with (path / "log").open("wb") as log:
         return subprocess.Popen(
             [*command, msgspec.json.encode(order).decode()],
@@ -106,6 +109,38 @@ def test_process_runs_its_brokers_and_stops_when_its_orders_end(tmp_path: Path):
         assert process.wait(timeout=20) == 0
     assert (tmp_path / "log").read_text(encoding="utf-8").count("has stopped") == 4
     assert len(list((tmp_path / "trace").glob("*/run.json"))) == 4
+
+
+BROKEN = """
+from octopis.broker.broker import LiveBroker
+from octopis.overlay.process import main
+
+async def broken(broker):
+    await broker.ready.wait()
+    raise ZeroDivisionError(f"a fault of {broker.id}")
+
+LiveBroker._ticks = broken
+main()
+"""
+
+
+def test_process_whose_broker_does_not_work_any_more_ends_so_that_it_starts_anew(tmp_path: Path):
+    overlay = parse_overlay(SMALL, "small")
+    listeners = open_listeners(planned(overlay.configuration, 0))
+    document = tmp_path / "overlay.toml"
+    document.write_text(format_overlay(overlay), encoding="utf-8")
+    numbers = {broker.short: listener.fileno() for broker, listener in listeners.items()}
+    order = ProcessOrder(str(document), numbers)
+    with started(tmp_path, order, list(numbers.values()), BROKEN) as process:
+        for listener in listeners.values():
+            listener.close()
+        assert process.wait(timeout=20) == 1
+        assert process.stdout is not None
+        assert b"refused" not in process.stdout.read()
+    log = (tmp_path / "log").read_text(encoding="utf-8")
+    assert "does not work any more" in log
+    assert "ZeroDivisionError: a fault of" in log
+    assert log.count("has stopped") == 4
 
 
 def test_document_that_makes_no_sense_ends_it_with_one_clear_line(tmp_path: Path):

@@ -30,6 +30,9 @@ READS_MAX = 8
 
 _ITEM = Struct(">2sQ")
 _Count = Annotated[int, Meta(ge=0, le=2**62)]
+_Batch = Annotated[int, Meta(ge=0, lt=2**31)]
+"""A row is known by this and its place in the batch, together in one number of 64 bits."""
+
 _Name = Annotated[str, Meta(min_length=1, max_length=NAME_MAX)]
 
 
@@ -92,7 +95,7 @@ class StageRows(msgspec.Struct, frozen=True, tag_field="ask", tag="stage"):
 
     request: _Count
     query: _Name
-    batch: _Count
+    batch: _Batch
     part: _Count
     attempt: _Count
     first: _Count
@@ -107,7 +110,7 @@ class CommitStaged(msgspec.Struct, frozen=True, tag_field="ask", tag="commit"):
 
     request: _Count
     query: _Name
-    batch: _Count
+    batch: _Batch
     attempts: Annotated[list[tuple[_Count, _Count, _Count]], Meta(max_length=100_000)]
 
 
@@ -116,7 +119,7 @@ class DropStaged(msgspec.Struct, frozen=True, tag_field="ask", tag="unstage"):
 
     request: _Count
     query: _Name
-    batch: _Count
+    batch: _Batch
     attempts: Annotated[list[tuple[_Count, _Count]], Meta(max_length=100_000)]
 
 

@@ -19,13 +19,15 @@ COPY_MAX = 10_000
 
 _MOVES_MAX = 2**31
 _BROKER_MAX = 1_000
+_STREAMS_MAX = 4_096
+"""Streams that a host has taken in from: a few lives of each broker at most."""
 
 Count = Annotated[int, Meta(ge=0, le=2**62)]
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_MAX)]
 _Moves = Annotated[int, Meta(ge=1, le=_MOVES_MAX)]
 _Broker = Annotated[str, Meta(max_length=_BROKER_MAX)]
 _Version = Annotated[int, Meta(ge=0)]
-_Cut = dict[Count, Count]
+_Cut = Annotated[dict[Count, Count], Meta(max_length=_STREAMS_MAX)]
 
 
 class JoinDurable(msgspec.Struct, frozen=True, tag_field="ask", tag="join"):

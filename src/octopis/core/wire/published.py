@@ -26,6 +26,7 @@ _FINITE_MAX = 1.7976931348623157e308
 _Name = Annotated[str, Meta(min_length=1, max_length=NAME_LENGTH_MAX)]
 _Text = Annotated[str, Meta(max_length=TEXT_LENGTH_MAX)]
 _Integer = Annotated[int, Meta(ge=INTEGER_MIN, le=INTEGER_MAX)]
+_Sequence = Annotated[int, Meta(ge=0, le=INTEGER_MAX)]
 _Finite = Annotated[float, Meta(ge=-_FINITE_MAX, le=_FINITE_MAX)]
 _Attributes = Annotated[
     dict[_Name, _Text | _Integer | _Finite | bool], Meta(max_length=ATTRIBUTES_MAX)
@@ -53,8 +54,8 @@ class PublishedBody(Struct, frozen=True, gc=False, array_like=True, forbid_unkno
     attributes: _Attributes
     payload: bytes
     publisher: str
-    sequence: int
-    intended_ns: int
+    sequence: _Sequence
+    intended_ns: _Integer
 
 
 class _Head(Struct, gc=False, array_like=True):
@@ -240,6 +241,11 @@ def _explain(body: bytes | memoryview) -> None:
     for number, each in enumerate(batch, start=1):
         if not isinstance(each.attributes, dict):
             raise InvalidNotification(f"the attributes of notification {number} are no mapping")
+        if not 0 <= each.sequence <= INTEGER_MAX or each.intended_ns > INTEGER_MAX:
+            raise InvalidNotification(
+                f"the sequence of notification {number} is from 0 to {INTEGER_MAX}, and its "
+                f"intended_ns at most that; not {each.sequence} and {each.intended_ns}"
+            )
         try:
             Notification.checked(each.attributes, each.payload)  # type: ignore[arg-type]
         except InvalidNotification as failure:
