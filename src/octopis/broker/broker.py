@@ -176,9 +176,7 @@ class LiveBroker:
         about = keeping, self.effects, limits.publish_window, free
         self.committing = Committing(*about, self.intake.rates, durability.staged_s)
         parts = keeping, self.core, self.effects, self.committing
-        return Desk(
-            *parts, self.recorder.read, durability.expire_s, limits.subscriptions_per_client
-        )
+        return Desk(*parts, self.recorder.read, durability.expire_s, limits)
 
     @property
     def store_name(self) -> str:

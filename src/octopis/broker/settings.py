@@ -118,10 +118,10 @@ class Limits(Struct, frozen=True):
         _Size, Meta(description="subscriptions that a client may have; durable ones, an owner")
     ] = 10_000
     terms_per_client: Annotated[
-        _Size, Meta(description="terms that the filters of a client may have in all")
+        _Size, Meta(description="terms of all filters of a client; of durable ones, of an owner")
     ] = 100_000
     matching_ms_per_client: Annotated[
-        _Time, Meta(description="what the LIKEs of a client's filters may cost on longest texts")
+        _Time, Meta(description="what the LIKEs of these filters may cost on longest texts")
     ] = 50.0
     clients_per_host: Annotated[
         _Size, Meta(description="clients that may be connected from one address")

@@ -15,18 +15,27 @@ class Share(NamedTuple):
     cost_us: int
 
 
+def weigh(filter_: Filter) -> Share:
+    """Return what a filter takes."""
+    return Share(terms_of(filter_.tree), cost_us(filter_.tree))
+
+
 class Shares:
     """What the subscriptions of one client take, by their ids."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, who: str = "a client") -> None:
         self._limits = limits
+        self._who = who
         self._shares: dict[str, Share] = {}
         self._terms = self._cost_us = 0
+
+    def __len__(self) -> int:
+        return len(self._shares)
 
     def share_of(self, subscription: str, filter_: Filter) -> Share:
         """Return what a filter takes. Raises InvalidSubscription past a client's share."""
         limits = self._limits
-        share = Share(terms_of(filter_.tree), cost_us(filter_.tree))
+        share = weigh(filter_)
         if subscription in self._shares:
             return share
         if len(self._shares) >= limits.subscriptions_per_client:
@@ -37,7 +46,7 @@ class Shares:
             most = f"{limits.matching_ms_per_client:g} ms of LIKE patterns on longest texts"
         else:
             return share
-        raise InvalidSubscription(f"a client has at most {most} here", subscription)
+        raise InvalidSubscription(f"{self._who} has at most {most} here", subscription)
 
     def note(self, subscription: str, share: Share) -> None:
         """Note what a subscription takes."""

@@ -9,9 +9,11 @@ from octopis.broker.clients.session import ClientSession
 from octopis.broker.disk.committing import Committing
 from octopis.broker.disk.keeping import Keeping
 from octopis.broker.disk.moving import Moving, has_moved
+from octopis.broker.disk.owners import Owners
 from octopis.broker.disk.permitted import asked_of, guarded, lists, permitted, told
 from octopis.broker.disk.reads import OnRead, Reads
 from octopis.broker.effects import Effects
+from octopis.broker.settings import Limits
 from octopis.core.delivery.lasting.durables import MOVE, Durable, id_of
 from octopis.core.delivery.lasting.records import DurableState, Policy
 from octopis.core.filters import parse_filter
@@ -50,19 +52,19 @@ class Desk:
         committing: Committing,
         on_read: OnRead,
         expire_s: float,
-        most: int,
+        limits: Limits,
     ) -> None:
         self._keeping = keeping
         self._committing = committing
         self._durables = keeping.channels.durables
         self._reads = Reads(self._durables, effects, self._read, on_read)
         self._durables.on_more = self._reads.more
+        self.owners = Owners(limits, self._durables)
         self._moving = Moving(keeping, core, effects, self)
         self._core = core
         self._effects = effects
         self._expire_s = expire_s
         self._begun_ns = time.time_ns()
-        self._most = most
         self._warned: set[Durable] = set()
 
     # What clients ask
@@ -128,6 +130,7 @@ class Desk:
         filter_, about = guarded(permit, asked_of(durable.state))
         is_another = about["filter"] != durable.state.filter
         self._durables.change(durable, **about)
+        self.owners.note(durable, filter_)
         if is_another and self._core.holder_of(durable.id) is not None:
             ask = DURABLE, durable.id, filter_, None, time.monotonic_ns()
             owner = durable.state.owner
@@ -149,10 +152,8 @@ class Desk:
         if request.filter is None:
             reason = f"there is no durable subscription {name!r} here, and no filter to make it"
             raise InvalidSubscription(reason, name)
-        if sum(each.state.owner == owner for each in self._durables) >= self._most:
-            reason = f"an owner has at most {self._most:,} durable subscriptions here"
-            raise InvalidSubscription(reason, name)
-        _, about = guarded(session.permit, parse_filter(request.filter, request.dialect))
+        filter_, about = guarded(session.permit, parse_filter(request.filter, request.dialect))
+        self.owners.check(owner, name, filter_)
         now_ns = time.time_ns()
         state = DurableState(
             name=name,
@@ -166,6 +167,7 @@ class Desk:
             used_ns=now_ns,
         )
         durable = self._durables.make(state)
+        self.owners.note(durable, filter_)
         self._keeping.when_synced(partial(self._announce, durable))
         return durable
 
@@ -210,9 +212,14 @@ class Desk:
         self.answer_synced(session, request.request, None)
 
     def _end(self, durable: Durable, reason: str) -> None:
+        self.drop(durable)
+        self.end_reads(durable, reason)
+
+    def drop(self, durable: Durable) -> None:
+        """Keep nothing more for one, and let the overlay and its owner's share know."""
         self.unsubscribe(durable)
         self._durables.drop(durable)
-        self.end_reads(durable, reason)
+        self.owners.forget(durable)
 
     def unsubscribe(self, durable: Durable) -> None:
         """Let the overlay know that nothing is to come here for one any more."""

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.disk.keeping import Keeping
+from octopis.broker.disk.owners import Owners
 from octopis.broker.disk.permitted import visible
 from octopis.broker.effects import Effects
 from octopis.core.delivery.lasting.durables import Durable, id_of
@@ -54,6 +55,8 @@ def has_moved(name: str, to: str) -> str:
 class Home(Protocol):
     """The desk, as far as moves go."""
 
+    owners: Owners
+
     def found(self, session: ClientSession, name: str, *, shared: bool) -> Durable:
         """Return a client's own durable subscription, or raise InvalidSubscription."""
 
@@ -62,6 +65,9 @@ class Home(Protocol):
 
     def unsubscribe(self, durable: Durable) -> None:
         """Let the overlay know that nothing is to come here for one any more."""
+
+    def drop(self, durable: Durable) -> None:
+        """Keep nothing more for one, and let the overlay and its owner's share know."""
 
     def end_reads(self, durable: Durable, reason: str) -> None:
         """Tell who reads one why it is not here any more."""
@@ -178,8 +184,7 @@ class Moving:
             if durable.state.moved_to != request.to:
                 reason = f"{request.name!r} has not moved to {request.to}"
                 raise InvalidSubscription(reason, request.name)
-            self._home.unsubscribe(durable)
-            self._durables.drop(durable)
+            self._home.drop(durable)
         self._home.answer_synced(session, request.request, None)
 
     # At the broker that it joins
@@ -207,6 +212,7 @@ class Moving:
         if there is None or there.id != id_of(name, request.moves - 1) or there.owner != owner:
             reason = f"no durable subscription {name!r} of this owner is known at {source.short}"
             raise InvalidSubscription(reason, name)
+        self._home.owners.check(owner, name, there.filter)
         now_ns = time.time_ns()
         state = DurableState(
             name=name,
@@ -221,11 +227,12 @@ class Moving:
             joins=True,
             asked=self._asked(session, request),
         )
-        about = id_of(name, request.moves), parse_filter(state.filter), request.moves
+        about = id_of(name, request.moves), there.filter, request.moves
         effects = self._core.client_subscribes(
             DURABLE, *about, time.monotonic_ns(), owner=owner, durable=True
         )
         durable = self._moves.join(state)
+        self._home.owners.note(durable, there.filter)
         self._effects.carry_out(effects)
         _log.info(
             "%s: durable subscription %r is on its way here from %s",
