@@ -251,6 +251,12 @@ class LiveBroker:
             user = session.identity.name
             self.guard.write("not_permitted", user=user, client=session.client, reason=str(refusal))
 
+    def left(self, session: ClientSession, reason: str) -> None:
+        """Note that somebody who has logged in is not here any more."""
+        if self.guard is not None and session.identity is not None:
+            user = session.identity.name
+            self.guard.write("session_ended", user=user, client=session.client, reason=reason)
+
     # Stop
 
     @property

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import reduce
+from hashlib import sha256
 from operator import and_, or_
 from pathlib import Path
 from typing import Any
@@ -106,10 +107,18 @@ class Access:
     """All roles, users and revocations at one time. It never changes: a changed file is another."""
 
     def __init__(
-        self, roles: Mapping[str, Role], users: Mapping[str, User], revoked: RevokedTable
+        self,
+        roles: Mapping[str, Role],
+        users: Mapping[str, User],
+        revoked: RevokedTable,
+        digest: str = "",
     ) -> None:
         self.roles = dict(roles)
         self.users = dict(users)
+        self.revoked = revoked
+        self.digest = digest
+        """The SHA-256 of the file."""
+
         self._certificates = frozenset(map(_serial, revoked.certificates))
         self._tokens = frozenset(revoked.tokens)
         self._gone = frozenset(revoked.users)
@@ -226,13 +235,32 @@ def _forced(roles: Mapping[str, Role]) -> dict[str, Value]:
     return found
 
 
+def changes(before: Access, after: Access) -> dict[str, list[str]]:
+    """Return what is new, gone or another, by kind, in words for whoever reads an audit log."""
+    found = {
+        "roles": _changes(before.roles, after.roles),
+        "users": _changes(before.users, after.users),
+    }
+    for kind in RevokedTable.__struct_fields__:
+        now, then = getattr(after.revoked, kind), getattr(before.revoked, kind)
+        found[f"revoked_{kind}"] = _changes(dict.fromkeys(then), dict.fromkeys(now))
+    return {kind: words for kind, words in found.items() if words}
+
+
+def _changes(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
+    kept = before.keys() & after.keys()
+    found = [f"+{name}" for name in after if name not in before]
+    found += [f"-{name}" for name in before if name not in after]
+    return found + [f"~{name}" for name in after if name in kept and before[name] != after[name]]
+
+
 # Reading
 
 
 def read_access(path: Path) -> Access:
     """Return what access.toml says, or raise InvalidConfiguration: file, place, what to do."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_bytes().decode()  # as it is: ends of lines count in the digest
     except OSError as failure:
         raise InvalidConfiguration(f"cannot read {path}: {failure.strerror}") from failure
     except UnicodeDecodeError as failure:
@@ -246,7 +274,7 @@ def parse_access(text: str, where: str) -> Access:
     roles = {name: _read_role(each, name, where) for name, each in table.roles.items()}
     users = {name: _read_user(each, name, where) for name, each in table.users.items()}
     with _at(f"{where}: revoked.certificates"):
-        access = Access(roles, users, table.revoked)
+        access = Access(roles, users, table.revoked, sha256(text.encode()).hexdigest())
     for name in table.revoked.users:
         with _at(f"{where}: revoked.users"):
             check_name(name, "a user")

@@ -268,7 +268,9 @@ def _plain(value: object) -> object:
     if isinstance(value, float) and math.isfinite(value):
         return value
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value[:_ITEMS_MAX]]
+        items = [_plain(each) for each in value[:_ITEMS_MAX]]
+        more = len(value) - len(items)
+        return [*items, f"and {more} more"] if more else items
     text = str(value)
     return text if len(text) <= TEXT_MAX else f"{text[:TEXT_MAX]}..."
 

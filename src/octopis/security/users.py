@@ -41,7 +41,10 @@ class AccessText:
 
     def is_revoked(self, name: str) -> bool:
         """Tell whether a user is revoked, whatever they log in with."""
-        return name in self._revoked.get("users", ())
+        names = self._revoked.get("users", [])
+        if not isinstance(names, list):
+            raise InvalidConfiguration(f"{self._where}: revoked.users is a list of names")
+        return name in names
 
     def with_user(self, name: str, roles: Sequence[str]) -> str:
         """Return the text with a table for a new user at its end."""

@@ -265,3 +265,12 @@ def test_file_that_cannot_be_read_or_written_is_said(tmp_path: Path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidConfiguration, match="cannot write"):
         AuditLog(tmp_path / "file" / "log")
+
+
+def test_long_lists_say_how_many_more_there_were(path: Path):
+    log = AuditLog(path, Clock())
+    log.write("login", roles=[f"r{number}" for number in range(20)], few=["a", "b"])
+    log.close()
+    line = json.loads(path.read_text(encoding="utf-8"))
+    assert line["roles"] == [*(f"r{number}" for number in range(16)), "and 4 more"]
+    assert line["few"] == ["a", "b"]

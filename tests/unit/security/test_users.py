@@ -78,3 +78,10 @@ def test_example_in_a_new_file_is_one_that_works():
         assert set(role) <= known
         for key in known.difference(("force", "durable", "status")).intersection(role):
             parse_filter(role[key])
+
+
+def test_revoked_users_that_are_no_list_are_refused():
+    text = AccessText('[revoked]\nusers = "alice"\n', "f")
+    with pytest.raises(InvalidConfiguration, match=r"revoked\.users is a list of names"):
+        text.is_revoked("ali")
+    assert AccessText('[revoked]\nusers = ["alice"]\n', "f").is_revoked("alice")

@@ -177,10 +177,10 @@ class Intake:
         self._count_out(session.host)
         session.host = host
 
-    def leave(self, session: ClientSession, reason: str) -> None:
-        """End the subscriptions of a client that is gone."""
+    def leave(self, session: ClientSession, reason: str) -> bool:
+        """End the subscriptions of a client that is gone; tell whether it was still here."""
         if self._clients.get(session.client) is not session:
-            return
+            return False
         del self._clients[session.client]
         self._count_out(session.host)
         self._effects.forget(session)
@@ -193,6 +193,7 @@ class Intake:
         self.dropped += session.dropped
         _log.debug("%s: %s has left: %s", self._core.id, session.name, one_line(reason))
         self._changes.leave(session.client)
+        return True
 
     def roles_changed(self, current: Callable[[Identity], Identity | None]) -> int:
         """Send away whose role allows something else now; return how many.

@@ -354,7 +354,8 @@ class ClientSession(Requests):
         """The client is gone for good, and with it what was meant for it."""
         self._keep_nothing()
         self.undelivered += self.deliveries.end()
-        self._intake.leave(self, reason)
+        if self._intake.leave(self, reason):
+            self._broker.left(self, reason)
         self.publications.clear()
         self.changes.clear()
         self.publications_bytes = 0

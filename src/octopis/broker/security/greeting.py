@@ -147,6 +147,7 @@ class ClientGreeting(Greeting):
             user=identity.name,
             how=identity.how,
             credential=identity.credential,
+            roles=current.roles,
             client=hello.client,
             address=connection.address,
         )

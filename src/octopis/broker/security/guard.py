@@ -16,7 +16,7 @@ from msgspec import Struct
 from octopis.broker.connection import Connection
 from octopis.core.model import BrokerId
 from octopis.errors import InvalidConfiguration, LoginFailed
-from octopis.security.access import Access, read_access
+from octopis.security.access import Access, changes, read_access
 from octopis.security.audit import AuditLog
 from octopis.security.contexts import Contexts
 from octopis.security.failures import FailedLogins
@@ -61,6 +61,7 @@ class Guard:
         self.failures = FailedLogins()
         audit = self._folder.audit(broker.id)
         self._audit = AuditLog(audit) if self._options.audit else None
+        self.write("started", certificate=self.contexts.own.serial, access=self.access.digest)
         self.broken = ""
         """Why what access.toml says now is not in force; empty where it is."""
 
@@ -146,7 +147,6 @@ class Guard:
             if now < identity.expires_at + leeway_s:
                 continue
             reason = f"the {identity.how} of {identity.name} has expired: log in with a new one"
-            self.write("session_ended", user=identity.name, client=session.client, reason=reason)
             session.dismiss(reason)
         for connection, end in list(self._links.items()):
             if now >= end.ends_at:
@@ -185,6 +185,7 @@ class Guard:
             self._looked_at = 0.0  # look again soon
             return
         self._seen = state
+        before = self.access
         # Each by itself: who is revoked is out, also where some key's file is broken.
         broken = [self._tried(self._read_access), self._tried(self.logins.refresh)]
         self.broken = "; ".join(filter(None, broken))
@@ -193,7 +194,7 @@ class Guard:
             self.write("access_broken", reason=self.broken)
         if not all(broken):
             _log.info("%s has taken roles or keys again", self._broker.id)
-            self.write("access_reloaded")
+            self.write("access_reloaded", access=self.access.digest, **changes(before, self.access))
             self._take()
 
     def _read_access(self) -> None:
