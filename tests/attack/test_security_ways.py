@@ -187,6 +187,39 @@ def test_what_was_kept_before_a_rule_is_not_read_after_it(folder: Folder):
     with_disks(folder, work)
 
 
+def test_what_a_revoked_user_left_on_disk_is_dropped_by_name_also_at_a_later_start(folder: Folder):
+    """Else nobody can: it fills the disk, and holds up whoever publishes."""
+    revoked = "[revoked]\nusers = ['carol']\ndurables = ['carol/mine', 'carol/none']\n"
+
+    async def work(live: Brokers) -> None:
+        async with client_as(live[A], folder.by_certificate()) as alice:
+            async with client_as(live[B], folder.by_token()) as carol:
+                for name in ("mine", "other"):
+                    await carol.open_durable(name, "TRUE")
+                await carol.settled()
+            await alice.open_durable("mine", "TRUE")
+            folder.say(ROLES + USERS.format(roles='"all"') + revoked)
+            disk = live[B].keeping
+            assert disk is not None
+            await until(lambda: disk.channels.durables.get("carol/mine") is None)
+            assert disk.channels.durables.get("carol/other") is not None
+            (dropped,) = [each for each in folder.audit(live[B]).splitlines() if "_dropped" in each]
+            assert '"durable":"carol/mine"' in dropped
+            await alice.publish({"kind": "news"})
+            await until(lambda: disk.channels.durables.get("carol/other").end == 1)
+            assert [each.name for each in await alice.durables()] == ["mine"]
+
+    async def later(live: Brokers) -> None:
+        disk = live[B].keeping
+        assert disk is not None
+        await until(lambda: disk.channels.durables.get("carol/other") is None)
+
+    folder.say(ROLES + USERS.format(roles='"all"'))
+    with_disks(folder, work)
+    folder.say(ROLES + revoked.replace("mine", "other"))
+    with_disks(folder, later)
+
+
 PUBLISHED: dict[str, list[dict[str, Any]]] = {
     "what is denied": [{"kind": "order"}],
     "among others": [{"kind": "news"}, {"kind": "order"}, {"kind": "news"}],

@@ -70,6 +70,8 @@ class RevokedTable(Struct, frozen=True):
     certificates: tuple[str, ...] = ()
     tokens: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
+    durables: tuple[str, ...] = ()
+    """Durable subscriptions that are dropped, as lists have them: alice/risk."""
 
 
 class AccessTable(Struct, frozen=True):
@@ -278,6 +280,12 @@ def parse_access(text: str, where: str) -> Access:
     for name in table.revoked.users:
         with _at(f"{where}: revoked.users"):
             check_name(name, "a user")
+    for name in table.revoked.durables:
+        if not all(name.partition("/")):
+            raise InvalidConfiguration(
+                f"{where}: revoked.durables: {name!r} is no durable subscription of a user: write "
+                "user/name, as `octopis overlay status` has them"
+            )
     for user in users.values():
         with _at(f"{where}: users.{user.name}.roles"):
             access.permissions(user.roles)

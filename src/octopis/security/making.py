@@ -47,6 +47,7 @@ status = true              # how brokers are, with names of clients and subscrip
 certificates = []          # serial numbers, as `octopis security show` has them
 tokens = []                # ids (jti) of tokens
 users = []                 # whatever they log in with
+durables = []              # durable subscriptions to drop: "alice/risk"
 
 [users.operator]
 roles = ["operator"]

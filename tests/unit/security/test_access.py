@@ -111,6 +111,7 @@ def test_values_of_other_kinds_are_other_values(first: str, second: str):
         ("[revoked]\ncertificates = ['xyz']", "A: revoked.certificates: 'xyz' is no serial"),
         ("[revoked]\ncertificate = ['1']", "did you mean 'certificates'?"),
         ("[revoked]\nusers = ['a/b']", "A: revoked.users: a user cannot be called"),
+        ("[revoked]\ndurables = ['risk']", "A: revoked.durables: 'risk' is no durable"),
         ("[roles.t\n", "A is not valid TOML: "),
     ],
 )

@@ -211,6 +211,15 @@ class Desk:
         self._end(durable, f"the durable subscription {request.name!r} was dropped")
         self.answer_synced(session, request.request, None)
 
+    def end_named(self, name: str, reason: str) -> bool:
+        """End the one of that name, whoever's it is; tell whether there was one."""
+        durable = self._durables.get(name)
+        if durable is None:
+            return False
+        self._end(durable, reason)
+        self._effects.flush()
+        return True
+
     def _end(self, durable: Durable, reason: str) -> None:
         self.drop(durable)
         self.end_reads(durable, reason)

@@ -131,6 +131,7 @@ class Guard:
             await asyncio.sleep(min(_LOOK_S, self._options.reload_s))
             now = time.time()
             self._end_expired(now)
+            self._drop_durables()
             if loop.time() - self._looked_at >= self._options.reload_s:
                 self._looked_at = loop.time()
                 self._refresh()
@@ -151,6 +152,15 @@ class Guard:
         for connection, end in list(self._links.items()):
             if now >= end.ends_at:
                 self._end_link(connection, end, "has expired")
+
+    def _drop_durables(self) -> None:
+        """Drop what is revoked: nobody else can, once its owner is out, and it may fill the disk."""
+        desk = self._broker.desk
+        if desk is None:
+            return
+        for name in self.access.revoked.durables:
+            if desk.end_named(name, f"the durable subscription {name!r} is revoked"):
+                self.write("durable_dropped", durable=name)
 
     def _end_link(self, connection: Connection, end: LinkEnd, fault: str) -> None:
         """Cut a link; whoever dials does so anew, with the certificates that there are then."""
