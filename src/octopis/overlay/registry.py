@@ -7,6 +7,7 @@ import fcntl
 import os
 import re
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Mapping
@@ -83,10 +84,7 @@ class StateFolder:
     def __enter__(self) -> "StateFolder":
         try:
             self._base.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if self._base.stat().st_uid != os.getuid():
-                raise OperationFailed(
-                    f"{self._base} is another user's: choose another with --state"
-                )
+            check_own(self._base)
             self._lock = self._claim()
             for stale in self.path.iterdir():
                 if stale.name != _LOCK_FILE:
@@ -128,9 +126,27 @@ class StateFolder:
             os.close(lock)
 
 
+def check_own(base: Path) -> None:
+    """Raise OperationFailed where others could say in our name which overlays run.
+
+    A state tells commands which credentials to take, which authority to trust and what to stop.
+    """
+    own = os.getuid()
+    found = base.stat()
+    if found.st_uid != own or base.lstat().st_uid not in {own, 0}:
+        fault = "is another user's"
+    elif found.st_mode & stat.S_IWOTH:
+        fault = "can be written by every user"
+    else:
+        return
+    raise OperationFailed(f"{base} {fault}: choose another with --state or OCTOPIS_STATE")
+
+
 def overlays(base: Path) -> tuple[list[OverlayState], list[OverlayState]]:
     """Return the overlays that run, and those that ended without saying so; the latest last."""
     found: tuple[list[OverlayState], list[OverlayState]] = ([], [])
+    if base.exists():
+        check_own(base)
     for path in sorted(base.glob(f"*/{STATE_FILE}")):
         try:
             state = msgspec.json.decode(path.read_bytes(), type=OverlayState)

@@ -230,11 +230,13 @@ def issue_token(  # noqa: PLR0913 - each says one thing of the token
     lifetime_s: float,
     now: float,
     kid: str | None = None,
+    jti: str = "",
 ) -> str:
     """Return a signed token. Without `roles`, it gives those that the user has when it is used.
 
-    `kid` is the name of the public key's file. Raises InvalidConfiguration for what no broker
-    would take.
+    `kid` is the name of the public key's file, and `jti` the token's id, by which it can be
+    revoked: a random one, if none is given. Raises InvalidConfiguration for what no broker would
+    take.
     """
     check_name(sub, "a user")
     if not 0 < lifetime_s <= _LIFETIME_S_MAX:
@@ -246,7 +248,7 @@ def issue_token(  # noqa: PLR0913 - each says one thing of the token
         "aud": audience,
         "iat": int(now),
         "exp": math.ceil(now + lifetime_s),
-        "jti": secrets.token_hex(8),
+        "jti": jti or secrets.token_hex(8),
     }
     if roles is not None:
         claims["roles"] = list(roles)

@@ -1,3 +1,5 @@
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -96,3 +98,43 @@ def test_file_that_is_no_state_is_named(tmp_path: Path):
     (tmp_path / "odd" / "state.json").write_text("{", encoding="utf-8")
     with pytest.raises(InvalidConfiguration, match=r"odd/state\.json is not the state"):
         overlays(tmp_path)
+
+
+NOBODY = 65534
+
+
+def given_away(place: Path) -> None:
+    os.chown(place, NOBODY, NOBODY)
+
+
+def linked_by_another(place: Path) -> None:
+    mine = place.rename(place.with_name("mine"))
+    place.symlink_to(mine)
+    os.chown(place, NOBODY, NOBODY, follow_symlinks=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda place: place.chmod(0o777), "can be written by every user"),
+        (given_away, "is another user's"),
+        (linked_by_another, "is another user's"),
+    ],
+)
+def test_nobody_else_says_which_overlays_run(
+    tmp_path: Path, change: Callable[[Path], None], reason: str
+):
+    """Whoever could would choose what commands trust, where they log in, and what they stop."""
+    place = tmp_path / "state"
+    with StateFolder(place, "small-7400") as folder:
+        folder.write(state(folder))
+        assert find(place, None).name == "small-7400"
+        try:
+            change(place)
+        except PermissionError:
+            pytest.skip("only root can give files away")
+        for look in (lambda: overlays(place), lambda: find(place, "small-7400")):
+            with pytest.raises(OperationFailed, match=f"{reason}: choose another with --state"):
+                look()
+        with pytest.raises(OperationFailed, match=reason):
+            StateFolder(place, "other-7500").__enter__()

@@ -154,7 +154,7 @@ class Guard:
                 self._end_link(connection, end, "has expired")
 
     def _drop_durables(self) -> None:
-        """Drop what is revoked: nobody else can, once its owner is out, and it may fill the disk."""
+        """Drop what is revoked: its owner is out, so nobody else can, and it may fill the disk."""
         desk = self._broker.desk
         if desk is None:
             return

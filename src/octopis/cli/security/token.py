@@ -1,9 +1,10 @@
 """`octopis security token`: a signed token for a user."""
 
+import secrets
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -37,7 +38,7 @@ def token(  # noqa: PLR0913, PLR0917 - each is an option of the command
 ) -> None:
     """Sign a token, and print it alone, so that it can go into a file.
 
-    Whoever has it is let in until it ends. `octopis security check` says what its roles come to.
+    Whoever has it is let in until it ends; stderr says by which id it can be revoked before. `octopis security check` says what its roles come to.
     """
     from octopis.security.tokens import TokenKeys, issue_token, read_private_key  # noqa: PLC0415
 
@@ -58,12 +59,17 @@ def token(  # noqa: PLR0913, PLR0917 - each is an option of the command
             f"no broker would take it: none of the public keys in {place.tokens} belongs to "
             f"{place.token_key}"
         )
-    made = issue_token(
-        key, name, role, audience=audience, lifetime_s=hours * 3600, now=time.time(), kid=kid
-    )
+    jti = secrets.token_hex(8)
+    about: dict[str, Any] = {"audience": audience, "lifetime_s": hours * 3600}
+    made = issue_token(key, name, role, now=time.time(), kid=kid, jti=jti, **about)
     if out is None:
         sys.stdout.write(f"{made}\n")
-        return
+    else:
+        _write(out, made, force=force)
+    sys.stderr.write(f"to end it early, write {jti} under revoked.tokens in {place.access}\n")
+
+
+def _write(out: Path, made: str, *, force: bool) -> None:
     output.check_new([out], force=force)
     try:
         write_private(out, f"{made}\n".encode())
