@@ -38,7 +38,8 @@ def token(  # noqa: PLR0913, PLR0917 - each is an option of the command
 ) -> None:
     """Sign a token, and print it alone, so that it can go into a file.
 
-    Whoever has it is let in until it ends; stderr says by which id it can be revoked before. `octopis security check` says what its roles come to.
+    Whoever has it is let in until it ends, or its id, which stderr says, is revoked. `octopis
+    security check` says what its roles come to.
     """
     from octopis.security.tokens import TokenKeys, issue_token, read_private_key  # noqa: PLC0415
 
