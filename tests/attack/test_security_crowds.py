@@ -8,6 +8,7 @@ allowed (`FLOOR_S`).
 
 import asyncio
 import socket
+import ssl
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -160,5 +161,43 @@ def test_slow_handshakes_hold_no_more_than_their_share_as_brokers_are_by_default
             async with client_as(live[A], folder.by_password()) as client:
                 await client.publish({"x": 1})
             close(crowd)
+
+    run_live(work())
+
+
+async def knock(address: str, host: str) -> bool:
+    """Shake hands in full and go; tell whether there was a handshake."""
+    loop = asyncio.get_running_loop()
+    sock = connected(address, host)
+    sock.setblocking(False)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    try:
+        transport, _ = await loop.create_connection(
+            asyncio.Protocol, sock=sock, ssl=tls, server_hostname="x"
+        )
+    except OSError:
+        return False
+    transport.close()
+    return True
+
+
+def test_full_handshakes_that_come_to_no_login(folder: Folder):
+    """Each costs the broker's CPU and is never half open for long: there is a rate for them."""
+    limits = {"half_open_per_host": 10, "strangers_per_s": 5.0}
+
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT, limits=limits)) as live:
+            doors = live[A].listening.listeners[0]
+            began = time.perf_counter()
+            let = sum([await knock(live[A].address, "127.0.1.1") for _ in range(100)])
+            took_s = time.perf_counter() - began
+            assert 20 <= let <= 20 + 5 * took_s + 1
+            assert doors.refused == 100 - let
+            await login_s(live, folder.by_token())  # from another address
+            for _ in range(40):  # whoever is let in has nothing to fear of this
+                await login_s(live, folder.by_certificate())
+            await asyncio.sleep(0.5)
+            assert await knock(live[A].address, "127.0.1.1")
 
     run_live(work())

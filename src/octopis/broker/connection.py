@@ -254,6 +254,11 @@ class Connection(asyncio.Protocol):
         return self._transport is not None
 
     @property
+    def is_greeted(self) -> bool:
+        """Whether the greeting came to its end, and the other end was let in."""
+        return self._greeted
+
+    @property
     def is_encrypted(self) -> bool:
         """Whether TLS is spoken on it."""
         return self._transport is not None and bool(self._transport.get_extra_info("sslcontext"))

@@ -132,6 +132,9 @@ class Limits(Struct, frozen=True):
     half_open: Annotated[
         _Size, Meta(description="connections that are not let in yet, in all; under TLS")
     ] = 512
+    strangers_per_s: Annotated[
+        _Time, Meta(description="connections of one address that come to no login; under TLS")
+    ] = 50.0
     publish_bytes_per_s: Annotated[
         _Size, Meta(description="bytes that a client may publish in a second; more has to wait")
     ] = 256 * 2**20

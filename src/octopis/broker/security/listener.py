@@ -1,8 +1,9 @@
 """Listens behind TLS: counts who is not let in yet, and lets nobody take long over it.
 
 Whoever connects has `limits.hello_s` for everything: TLS, hello and login. Until then it counts as
-half open, for its address and in all; past these bounds whoever comes is sent away at once. The
-listener for neighbours counts on its own: no crowd of clients keeps them out.
+half open, for its address and in all; past these bounds whoever comes is sent away at once, and so
+is who comes from where too many have come to nothing lately. The listener for neighbours counts on
+its own: no crowd of clients keeps them out.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from octopis.core.wire.control import Refusal
 from octopis.core.wire.greeting import encode_refusal
 from octopis.errors import LoginFailed
 from octopis.security.failures import place_of
+from octopis.security.strangers import Strangers
 
 if TYPE_CHECKING:
     from octopis.broker.broker import LiveBroker
@@ -54,7 +56,7 @@ class Listener:
         greeting: Callable[[], Greeting],
     ) -> None:
         self.refused = 0
-        """How many were sent away as too many were half open."""
+        """How many were sent away, as too many were half open or had come to nothing."""
 
         self._broker = broker
         self._limits = broker.overlay.limits
@@ -63,6 +65,8 @@ class Listener:
         self._context = context
         self._greeting = greeting
         self._hosts: Counter[str] = Counter()
+        limits = self._limits  # whoever is let be half open may come to nothing once
+        self._strangers = Strangers(limits.strangers_per_s, 2 * limits.half_open_per_host)
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -96,13 +100,19 @@ class Listener:
             self.come(accepted, place[0])
 
     def come(self, accepted: socket, host: str) -> None:
-        """Take a connection from a host in, or send it away where too many are half open."""
+        """Take a connection from a host in, or send it away where there are too many."""
         if self._is_full(host):
-            self.refused += 1
-            self._say("half open", "too many at %s are not logged in: one is sent away", host)
-            accepted.close()
+            self._send_away(accepted, "too many at %s are not logged in: one is sent away", host)
+        elif not self._strangers.may_come(host, self._loop.time()):
+            fault = "too many from %s were not let in lately: one is sent away"
+            self._send_away(accepted, fault, host)
         else:
             self._keep(self._loop.create_task(self._take(accepted, host)))
+
+    def _send_away(self, accepted: socket, fault: str, host: str) -> None:
+        self.refused += 1
+        self._say("sent away", fault, host)
+        accepted.close()
 
     def _is_full(self, host: str) -> bool:
         limits = self._limits
@@ -147,6 +157,8 @@ class Listener:
             greeting.no_handshake(host, reason)
         finally:
             let_go()
+            if not made or not made[0].is_greeted:
+                self._strangers.came_to_nothing(host, self._loop.time())
             if not made or not made[0].is_made:
                 accepted.close()
             elif not made[0].begun.done():
