@@ -56,8 +56,9 @@ class Commands(Path):
     """`octopis pub`, `sub`, `durable` and `overlay status`."""
 
     def probes(self) -> Mapping[str, Probe]:
+        published = publishing(_publish)
         return {
-            "publish an offer": publishing(_publish)["publish an offer"],
+            **{verb: published[verb] for verb in ("publish an offer", "publish a secret")},
             "see the status": lambda ground, person: may(
                 lambda: run(ground, person, "overlay", "status", "--config", str(person.config))
             ),
