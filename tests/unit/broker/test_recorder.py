@@ -4,7 +4,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from octopis.broker.recorder import LinkLog
+from octopis.broker.queue_logs import LinkLog
 from octopis.broker.settings import ClientPolicy, ClientQueues, LinkPolicy, LinkQueues
 from octopis.broker.tracing import Row, TraceOptions
 from octopis.core.filters import parse_filter
