@@ -2,8 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +29,6 @@ from support.collector import (
 )
 from support.live import (
     PLAIN,
-    Brokers,
     client_of,
     line,
     overlay,
@@ -43,6 +40,7 @@ from support.live import (
 )
 from support.overlay_command import SMALL, Shell, wait_until
 from support.scrapes import scrape
+from support.spans import at, heard, subscribed, tracing
 
 WHAT = {"publisher", "sequence", "broker", "source", "target", "kind", "reason", "fate", "client"}
 """Columns of a trace that have nothing to do with times or chance."""
@@ -50,43 +48,9 @@ WHAT = {"publisher", "sequence", "broker", "source", "target", "kind", "reason",
 SERVER, PRODUCER, CONSUMER = 2, 4, 5
 
 
-def tracing(collector: Collector, **options: Any) -> SpanOptions:
-    return SpanOptions(collector.endpoint, **{"interval_s": 0.05, "timeout_s": 2.0} | options)
-
-
-def at(live: Brokers, region: str, cluster: int = 0) -> Any:
-    return live[BrokerId(region, cluster)]
-
-
-async def heard(collector: Collector, count: int) -> list[Span]:
-    """Return all spans once so many have come, and see that there are no more."""
-    await until(lambda: len(but_resends(collector.spans)) >= count)
-    await asyncio.sleep(0.2)
-    found = but_resends(collector.spans)
-    assert [each.place for each in found][count:] == []
-    return found
-
-
 def of(place: str, spans: list[Span]) -> list[Span]:
     """Return the spans of a place, the earliest first."""
     return sorted((each for each in spans if each.place == place), key=lambda each: each.begun_ns)
-
-
-@asynccontextmanager
-async def subscribed(live: Brokers, *places: Any) -> AsyncIterator[list[Any]]:
-    """Subscribe a client of that name at each place to all that has an n."""
-    clients = [client_of(broker, client_id=name) for name, broker in places]
-    for each in clients:
-        await each.open()
-    streams = [each.subscribe("n >= 0") for each in clients]
-    for each in streams:
-        await each.open()
-    await tables_hold(live, len(places))
-    try:
-        yield streams
-    finally:
-        for client in clients:
-            await client.close()
 
 
 @pytest.mark.parametrize(
@@ -331,85 +295,6 @@ def test_trace_on_disk_is_what_it_is_without_spans(tmp_path: Path):
         assert beside == plain
         assert [len(plain[table]) for table in ("publications", "deliveries")] == [20, 20]
         assert len(collector.spans) == 10 * 4
-
-    with collecting() as collector:
-        run_live(work(collector))
-
-
-# Collectors that are away, or do not take what they get
-
-
-async def publish_many(live: Brokers, count: int) -> float:
-    """Publish so many that are traced, have them all delivered, and return how long that took."""
-    async with subscribed(live, ("far", at(live, "c"))) as (stream,):
-        async with client_of(at(live, "a")) as writer:
-            begun = time.monotonic()
-            for number in range(count):
-                await writer.publish({"n": number, "traceparent": TRACEPARENT})
-            for _ in range(count):
-                await anext(stream)
-            return time.monotonic() - begun
-
-
-def test_collector_that_is_away_holds_up_nobody_and_is_said_once(caplog: pytest.LogCaptureFixture):
-    async def work() -> None:
-        with collecting() as gone:
-            options = tracing(gone, queue=50, timeout_s=1.0)
-        async with ready(overlay(line(3), Algorithm.TNR, tracing=options)) as live:
-            await publish_many(live, 200)
-            await until(lambda: at(live, "a").recorder.spans.refused > 0)
-            counts = [each.recorder.spans for each in live.values()]
-            assert sum(each.queue_full for each in counts) > 0
-            assert sum(each.exported for each in counts) == 0
-            stopping = time.monotonic()
-        assert time.monotonic() - stopping < 8
-        # Three brokers, four spans: a publication, two hops, a delivery; and what is sent again.
-        assert sum(each.refused + each.queue_full for each in counts) >= 800
-
-    run_live(work())
-    said = [each.getMessage() for each in caplog.records if "spans were dropped" in each.message]
-    assert 1 <= len(said) <= 2
-    assert "127.0.0.1" in said[0]
-    assert not [each for each in caplog.records if each.name.startswith("opentelemetry")]
-
-
-def test_collector_that_never_answers_holds_up_nobody():
-    async def work(collector: Collector) -> None:
-        collector.released.clear()
-        options = tracing(collector, timeout_s=30.0)
-        async with ready(overlay(line(3), Algorithm.TNR, tracing=options)) as live:
-            await publish_many(live, 50)
-            await until(lambda: collector.requests)
-            stopping = time.monotonic()
-        assert time.monotonic() - stopping < 8
-
-    with collecting() as collector:
-        run_live(work(collector))
-
-
-def test_collector_that_is_back_gets_spans_again():
-    async def work(collector: Collector) -> None:
-        collector.status = 400
-        async with ready(overlay(line(3), Algorithm.TNR, tracing=tracing(collector))) as live:
-            await publish_many(live, 1)
-            await until(lambda: sum(each.recorder.spans.refused for each in live.values()) >= 4)
-            collector.status = 200
-            await publish_many(live, 1)
-            await heard(collector, 4)
-            counts = [each.recorder.spans for each in live.values()]
-            await until(lambda: sum(each.exported for each in counts) == len(collector.spans))
-
-    with collecting() as collector:
-        run_live(work(collector))
-
-
-def test_last_spans_are_sent_when_brokers_stop():
-    async def work(collector: Collector) -> None:
-        options = tracing(collector, interval_s=30.0)
-        async with ready(overlay(line(3), Algorithm.TNR, tracing=options)) as live:
-            await publish_many(live, 3)
-            assert not collector.spans
-        assert len(but_resends(collector.spans)) == 12
 
     with collecting() as collector:
         run_live(work(collector))
