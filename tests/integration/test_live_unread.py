@@ -51,7 +51,7 @@ def test_an_owner_has_only_so_many_durable_subscriptions(tmp_path: Path):
         async with ready(made) as live, client_of(live[HERE], secret=str(tmp_path)) as mine:
             for name in "abc":
                 await mine.open_durable(name, parsed("n >= 0"))
-            with pytest.raises(InvalidSubscription, match="at most 3 durable"):
+            with pytest.raises(InvalidSubscription, match="has at most 3"):
                 await mine.open_durable("d", parsed("n >= 0"))
             await mine.open_durable("a")
             async with client_of(live[HERE]) as other:

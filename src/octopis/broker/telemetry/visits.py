@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from octopis.broker.telemetry.identity import Identity, identity_of
 from octopis.core.model import BrokerId
-from octopis.core.model.notification import INTEGER_MAX
 from octopis.core.routing import Algorithm, NotificationMessage, Reason
 from octopis.core.wire.published import Published
 
@@ -229,7 +228,7 @@ class Tracer:
             "octopis.algorithm": self._algorithm,
             "octopis.publisher": identity.publisher,
             # A client chooses it, and spans have no number above that.
-            "octopis.sequence": min(identity.sequence, INTEGER_MAX),
+            "octopis.sequence": identity.sequence,
         }
 
     def _remember(self, own_id: int) -> None:
