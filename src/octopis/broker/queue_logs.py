@@ -130,7 +130,7 @@ class LinkLog:
             assert isinstance(notification, Published), "only what came over the wire is sent on"
             cbv_p = message.cbv_p.bits(self._clusters) if message.cbv_p else None
             bids = message.targets.bit_count() if self._is_bid else None
-            sequence = fitting(notification.sequence)
+            sequence = notification.sequence
             return (kind, notification.publisher, sequence, None, cbv_p, bids)
         subscription = None
         if isinstance(message, Subscribe):
@@ -171,7 +171,7 @@ class ClientLog:
     def queued(self, notification: Notification, subscriptions: list[str]) -> None:
         """A notification is about to go on the client's queue."""
         assert isinstance(notification, Published), "only what came over the wire is delivered"
-        known = notification.publisher, fitting(notification.sequence), notification.intended_ns
+        known = notification.publisher, notification.sequence, notification.intended_ns
         self._waiting.append((*known, subscriptions))
 
     def left(self, count: int) -> None:
@@ -179,7 +179,7 @@ class ClientLog:
         now_ns = time.time_ns()
         self._write(
             [
-                (*about, subscription, self._broker, now_ns, fitting(now_ns - intended_ns), None)
+                (*about, subscription, self._broker, now_ns, _fitting(now_ns - intended_ns), None)
                 for *about, intended_ns, subscriptions in self._taken(count)
                 for subscription in subscriptions
             ]
@@ -197,6 +197,6 @@ class ClientLog:
         return [self._waiting.popleft() for _ in range(count)]
 
 
-def fitting(number: int) -> int:
-    """Return a number that a client chose as a column can hold it: no client ends a trace."""
+def _fitting(number: int) -> int:
+    """Return a delay as a column can hold it: by a time that a client chose it may be longer."""
     return max(INTEGER_MIN, min(INTEGER_MAX, number))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from octopis.broker.queue_logs import ClientLog, LinkLog, fitting
+from octopis.broker.queue_logs import ClientLog, LinkLog
 from octopis.broker.settings import OverlayConfiguration
 from octopis.broker.tracing import Row, Tracing
 from octopis.broker.watchers import ClientWatcher, LinkWatcher
@@ -107,14 +107,7 @@ class TraceRecorder(Recorder):
             now_ns, here = time.time_ns(), self._broker.short
             unknown = (None,) * 4
             rows = [
-                (
-                    each.publisher,
-                    fitting(each.sequence),
-                    here,
-                    fitting(each.intended_ns),
-                    now_ns,
-                    *unknown,
-                )
+                (each.publisher, each.sequence, here, each.intended_ns, now_ns, *unknown)
                 for each in batch
             ]
             self._add("publications", rows)
