@@ -26,6 +26,7 @@ settings.load_profile("octopis")
 
 LONG_FIRST = (
     "browser/test_page.py",
+    "pipeline/test_streaming_kills.py",
     "integration/test_demo.py",
     "pipeline/test_evaluate.py",
     "pipeline/test_streaming_alerts.py",
@@ -38,6 +39,9 @@ LONG_FIRST = (
     "unit/test_docs.py",
     "unit/pipeline/test_session.py",
     "pipeline/test_bench.py",
+    "pipeline/test_streaming_source.py",
+    "unit/cli/test_bench.py",
+    "attack/test_security_crowds.py",
 )
 """Files that begin first: one that takes a minute must not be the last, alone on one core.
 
