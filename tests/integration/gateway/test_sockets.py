@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
-from support.gateway import (
-    Gateway,
-    curl,
-)
+from octopis import connect_sync
+from support.gateway import Gateway, curl
 
 
 class Socket:
@@ -180,5 +178,26 @@ def test_frame_of_too_many_messages_is_refused_however_right_they_are(gateway: G
     async def use(socket: Socket) -> None:
         await socket.say(*[{"type": "credit", "count": 1}] * 10_001)
         assert "at most 10,000 messages" in (await socket.next())["detail"]
+
+    on_socket(gateway, use)
+
+
+def test_client_that_takes_frames_of_one_mebibyte_gets_all_and_its_long_id_is_refused(
+    gateway: Gateway,
+):
+    async def use(socket: Socket) -> None:
+        asked = {"type": "subscribe", "id": "x" * 2**19, "durable": "long", "filter": "long = 1"}
+        await socket.say(asked)
+        said = await socket.next()
+        assert (said["type"], said["status"]) == ("error", 400)
+        await socket.say({"type": "credit", "count": 0}, {**asked, "id": "x"})
+        assert (await socket.next())["type"] == "subscribed"
+        await asyncio.to_thread(gateway.settled)
+        with connect_sync(gateway.up.url("a,0")) as client:
+            big = {"long": 1, "text": "x" * 20_000}
+            await asyncio.to_thread(client.publish_many, [{**big, "n": n} for n in range(100)])
+        await socket.say({"type": "credit", "count": 100})
+        found = await socket.take(100)
+        assert [each["attributes"]["n"] for each in found] == [*range(100)]
 
     on_socket(gateway, use)

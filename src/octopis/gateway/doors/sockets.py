@@ -6,8 +6,8 @@ object whose `type` says what it is; docs/gateway.md has the list.
 
 import asyncio
 import contextlib
-import json
 from collections import deque
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from octopis.core.model import Notification
 from octopis.errors import OctopisError
 from octopis.gateway.context import Context
 from octopis.gateway.doors.events import durable_stream
+from octopis.gateway.doors.frames import framed, messages_of
 from octopis.gateway.doors.introduction import said_token
 from octopis.gateway.doors.messages import (
     Ack,
@@ -34,7 +35,7 @@ from octopis.gateway.doors.publish import accepted
 from octopis.gateway.members.member import Member
 from octopis.gateway.problems import Problem, answered_within, problem_of
 from octopis.gateway.readers.feeds import out
-from octopis.gateway.readers.reader import BATCH_MAX, Batch, KeptBatch, Reader
+from octopis.gateway.readers.reader import BATCH_MAX, Batch, Item, KeptBatch, Reader
 from octopis.gateway.security import token_of
 
 DOOR = "websocket"
@@ -234,27 +235,27 @@ class Socket:
     async def _send(self) -> None:
         reader = self._reader
         while not reader.ending:
-            parts = list(self._answers)
+            answers = list(self._answers)
             self._answers.clear()
             self._flushed.set()
-            sent = 0
-            for id_, item in reader.take(self._credit) if self._credit != 0 else ():
-                name = json.dumps(id_).encode()
-                if isinstance(item, Batch):
-                    head = b'{"type":"notification","id":%b,' % name
-                    parts += [head + body[1:] for body in item.bodies]
-                    sent += item.count
-                else:
-                    parts.append(b'{"type":"gap","id":%b,' % name + _encode(item)[1:])
+            found = reader.take(self._credit) if self._credit != 0 else []
             if self._credit is not None:
-                self._credit -= sent
-            if parts:
-                await self._websocket.send_text((b"[" + b",".join(parts) + b"]").decode())
-                self._context.counts.delivered[DOOR] += sent
+                self._credit -= sum(item.count for _, item in found if isinstance(item, Batch))
+            if answers or found:
+                await self._send_all(answers, found)
             elif self._credit == 0:
                 await reader.woken()
             else:
                 await reader.more()
+
+    async def _send_all(self, answers: list[bytes], found: list[Item]) -> None:
+        for frame in framed(chain(answers, messages_of(found))):
+            if self._reader.ending:
+                return
+            await self._websocket.send_text(frame.decode())
+        self._context.counts.delivered[DOOR] += sum(
+            item.count for _, item in found if isinstance(item, Batch)
+        )
 
 
 class DurableFeed:
