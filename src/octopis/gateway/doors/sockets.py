@@ -18,6 +18,7 @@ from octopis.core.filters import Filter, parse_filter
 from octopis.core.model import Notification
 from octopis.errors import OctopisError
 from octopis.gateway.context import Context
+from octopis.gateway.doors.acceptance import accepted
 from octopis.gateway.doors.events import durable_stream
 from octopis.gateway.doors.frames import framed, messages_of
 from octopis.gateway.doors.introduction import said_token
@@ -31,7 +32,6 @@ from octopis.gateway.doors.messages import (
     read_messages,
 )
 from octopis.gateway.doors.notations import checked
-from octopis.gateway.doors.publish import accepted
 from octopis.gateway.members.member import Member
 from octopis.gateway.problems import Problem, answered_within, problem_of
 from octopis.gateway.readers.feeds import out
