@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
@@ -29,7 +29,7 @@ from octopis.gateway.documents import (
 )
 from octopis.gateway.doors import asking, durable, sockets
 from octopis.gateway.live.poller import Poller
-from octopis.gateway.live.stream import pulses
+from octopis.gateway.live.stream import LiveStream
 from octopis.gateway.members.member import Member
 from octopis.gateway.overlay_view import plan_of
 from octopis.gateway.page_files import HEADERS, PageFiles
@@ -124,15 +124,9 @@ class Questions:
             found = await ask_all(view.addresses, credentials=member.credentials)
         return as_json(OverlayStatus(view.name, totals(found), found))
 
-    async def live(self, request: Request) -> Response:
+    async def live(self, _: Request) -> Response:
         """How it is, twice a second."""
-        async with self._context.onlooker(request.scope):
-            self._poller.check()
-        return StreamingResponse(
-            pulses(self._context, self._poller, request.scope),
-            media_type="text/event-stream",
-            headers={"cache-control": "no-store"},
-        )
+        return LiveStream(self._context, self._poller)
 
     async def broker(self, request: Request) -> Response:
         """How one broker is."""
