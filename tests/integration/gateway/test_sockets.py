@@ -201,3 +201,33 @@ def test_client_that_takes_frames_of_one_mebibyte_gets_all_and_its_long_id_is_re
         assert [each["attributes"]["n"] for each in found] == [*range(100)]
 
     on_socket(gateway, use)
+
+
+@pytest.mark.parametrize("durable", [{}, {"durable": "unsubscribed"}])
+def test_nothing_comes_for_a_subscription_that_has_ended_nor_for_another_of_its_name(
+    gateway: Gateway, durable: dict[str, str]
+):
+    kind = len(durable)
+
+    async def use(socket: Socket) -> None:
+        await socket.say(
+            {"type": "credit", "count": 0},
+            {"type": "subscribe", "id": "a", "filter": f"ended = {kind}", **durable},
+            {"type": "subscribe", "id": "b", "filter": f"ended = {kind}"},
+        )
+        assert [each["type"] for each in await socket.take(2)] == ["subscribed"] * 2
+        await asyncio.to_thread(gateway.settled)
+        await socket.say(*numbered(3, ended=kind))
+        await asyncio.sleep(0.3)  # they wait here
+        await socket.say(
+            {"type": "unsubscribe", "id": "a"},
+            {"type": "subscribe", "id": "a", "filter": f"begun = {kind}"},
+        )
+        assert [each["type"] for each in await socket.take(2)] == ["unsubscribed", "subscribed"]
+        await asyncio.to_thread(gateway.settled)
+        await socket.say(*numbered(1, begun=kind), {"type": "credit", "count": 10})
+        found = await socket.take(4)
+        told = sorted((each["id"], *each["attributes"]) for each in found)
+        assert told == [("a", "begun", "n"), *[("b", "ended", "n")] * 3]
+
+    on_socket(gateway, use)

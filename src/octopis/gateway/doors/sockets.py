@@ -162,6 +162,7 @@ class Socket:
                 self._leave(said.id)
             else:
                 raise Problem(400, f"there is no subscription {said.id!r} on this socket")
+            self._reader.forget(said.id)
             self._say({"type": "unsubscribed", "id": said.id})
         elif isinstance(said, Ack):
             if said.id not in self._durables:
