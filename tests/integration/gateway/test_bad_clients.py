@@ -5,7 +5,9 @@ import json
 import os
 import re
 import socket
+import time
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from octopis import connect_sync
 from support.bad_clients import drip, is_well, limited, talk
 from support.gateway import Gateway, curl, events, gateway_run, wait_for_status
+from support.gateway_socket import Socket, on_socket
 from support.overlay_command import Shell, Up, wait_until
 
 
@@ -83,6 +86,32 @@ def test_more_connections_streams_or_requests_than_may_be_are_refused(overlay: t
     with limited(overlay, rate_per_s="5") as gateway:
         statuses = {curl(f"{gateway.url}/docs").status for _ in range(20)}
         assert statuses == {200, 429}
+
+
+def test_socket_that_says_too_much_is_heard_more_slowly_and_published_once(
+    overlay: tuple[Shell, Up],
+):
+    def asked(first: int, count: int) -> list[dict[str, Any]]:
+        numbers = range(first, first + count)
+        return [{"type": "publish", "attributes": {"r": n}, "request": n} for n in numbers]
+
+    with limited(overlay, rate_per_s="20") as gateway:
+
+        async def use(socket: Socket) -> None:
+            started = time.monotonic()
+            for first in (0, 30, 60):
+                await socket.say(*asked(first, 30))
+            told: list[int] = []
+            while len(told) < 90:
+                said = await socket.next()
+                assert said["type"] == "accepted", "it is never told to say it again"
+                told += said["requests"]
+            assert told == [*range(90)]
+            assert time.monotonic() - started > 1.5, "60 messages were over its share"
+
+        on_socket(gateway, use)
+        slowed = 'octopis_gateway_limited_total{limit="rate_per_s"}'
+        wait_until(lambda: f"{slowed} " in gateway.metrics())  # it has made up for them
 
 
 def test_pages_of_other_origins_are_kept_out_unless_they_are_let_in(overlay: tuple[Shell, Up]):

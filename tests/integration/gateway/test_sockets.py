@@ -1,42 +1,14 @@
 """The WebSocket, used by a client that nobody here wrote."""
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import connect
 
 from octopis import connect_sync
 from support.gateway import Gateway, curl
-
-
-class Socket:
-    """A WebSocket, with the messages that have come."""
-
-    def __init__(self, connection: ClientConnection) -> None:
-        self._connection = connection
-        self._messages: list[dict[str, Any]] = []
-
-    async def say(self, *messages: Any) -> None:
-        await self._connection.send(json.dumps(messages[0] if len(messages) == 1 else messages))
-
-    async def next(self, limit_s: float = 10.0) -> dict[str, Any]:
-        while not self._messages:
-            async with asyncio.timeout(limit_s):
-                self._messages = json.loads(await self._connection.recv())
-        return self._messages.pop(0)
-
-    async def take(self, count: int) -> list[dict[str, Any]]:
-        return [await self.next() for _ in range(count)]
-
-
-def on_socket(gateway: Gateway, use: Any) -> None:
-    async def run() -> None:
-        async with connect(f"ws://{gateway.address}/ws") as connection:
-            await use(Socket(connection))
-
-    asyncio.run(run())
+from support.gateway_socket import Socket, on_socket
 
 
 def numbered(count: int, **attributes: Any) -> list[dict[str, Any]]:
@@ -125,7 +97,7 @@ def test_socket_reads_and_acknowledges_a_durable_subscription(gateway: Gateway):
 
 def test_mistakes_on_a_socket_are_told_one_by_one_and_end_nothing(gateway: Gateway):
     async def use(socket: Socket) -> None:
-        await socket._connection.send("{nonsense")
+        await socket.connection.send("{nonsense")
         assert (await socket.next())["type"] == "error"
         await socket.say(
             {"type": "subscribe", "id": "bad", "filter": "price >"},

@@ -123,18 +123,18 @@ class Socket:
             if message["type"] == "websocket.disconnect":
                 return
             text = message.get("text") or message.get("bytes") or b""
-            if not self._context.rates.take(self._websocket.scope):
+            said = read_messages(text.encode() if isinstance(text, str) else text)
+            # Who says too much is heard more slowly: were it told so, it might say all again.
+            if await self._context.rates.wait(self._websocket.scope, max(1, len(said))):
                 self._context.counts.ended["rate_per_s"] += 1
-                self._say_problem(Problem(429, "too many messages in a second: slow down"))
-                await asyncio.sleep(1.0)
-            await self._obey(text.encode() if isinstance(text, str) else text)
+            await self._obey(said)
             while len(self._answers) > _ANSWERS_MAX:
                 self._flushed.clear()
                 await self._flushed.wait()
 
-    async def _obey(self, text: bytes) -> None:
+    async def _obey(self, messages: "list[Said | Problem]") -> None:
         publications: list[tuple[Notification, int | str | None]] = []
-        for index, said in enumerate(read_messages(text)):
+        for index, said in enumerate(messages):
             request = said.request if isinstance(said, Publish) else getattr(said, "id", None)
             try:
                 if isinstance(said, Publish):
