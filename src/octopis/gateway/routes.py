@@ -188,7 +188,8 @@ class Questions:
 
     async def _read(self, request: Request, kind: type[Any]) -> Any:
         query_of(request.scope)  # it must be readable, though nothing is asked for in it
-        body = await read_body(request.scope, request.receive, self._context.limits)
+        ended = self._context.counts.ended
+        body = await read_body(request.scope, request.receive, self._context.limits, ended)
         try:
             return msgspec.json.decode(body, type=kind)
         except NOT_JSON as failure:

@@ -33,6 +33,9 @@ def test_huge_body_is_refused_with_and_without_its_length(overlay: tuple[Shell, 
         assert (found.status, found.json["line"], found.json["accepted"]) == (413, 2, 1)
         assert curl(f"{gateway.url}/filters/check", data=huge).status == 413
         assert is_well(gateway)
+        metrics = gateway.metrics()
+        for limit, count in (("body_bytes", 3), ("line_bytes", 1)):
+            assert f'octopis_gateway_limited_total{{limit="{limit}"}} {count}.0' in metrics
 
 
 def test_half_requests_and_nonsense_cost_nobody_else_anything(overlay: tuple[Shell, Up]):
@@ -53,6 +56,7 @@ def test_slow_loris_is_ended_while_others_are_served(overlay: tuple[Shell, Up]):
         head = b"POST /notifications HTTP/1.1\r\nhost: x\r\ncontent-length: 5000\r\n\r\n"
         assert b" 408 " in drip(gateway, head, b" ")
         assert is_well(gateway)
+        assert 'octopis_gateway_limited_total{limit="body_s"} 1.0' in gateway.metrics()
 
 
 def test_stream_of_lines_that_stands_still_is_ended_with_what_was_accepted(
@@ -66,6 +70,7 @@ def test_stream_of_lines_that_stands_still_is_ended_with_what_was_accepted(
         found = talk(gateway, head + b'9\r\n{"a": 1}\n\r\n')
         assert b" 408 " in found
         assert json.loads(found[found.index(b"{") :])["accepted"] == 1
+        assert 'octopis_gateway_limited_total{limit="idle_s"} 1.0' in gateway.metrics()
 
 
 def test_more_connections_streams_or_requests_than_may_be_are_refused(overlay: tuple[Shell, Up]):

@@ -6,6 +6,7 @@ there publishes nothing twice. Lines are read and checked while a request is und
 """
 
 import asyncio
+from collections import Counter
 
 from octopis.client.client import Client
 from octopis.client.publishing import CHUNK_BYTES
@@ -53,9 +54,12 @@ class _Request:
 class LineStream:
     """What is right before a mistake is published, and nothing behind it."""
 
-    def __init__(self, client: Client, limits: GatewayLimits, traceparent: str = "") -> None:
+    def __init__(
+        self, client: Client, limits: GatewayLimits, ended: Counter[str], traceparent: str
+    ) -> None:
         self.accepted = 0
         self._client, self._limits, self._traceparent = client, limits, traceparent
+        self._ended = ended
         self._under_way: tuple[_Request, asyncio.Task[None]] | None = None
         self._lines = 0
         self._rest = b""
@@ -73,6 +77,7 @@ class LineStream:
                     more = message.get("more_body", False)
                     await self._take(message.get("body", b""), is_last=not more)
             except TimeoutError:
+                self._ended["idle_s"] += 1
                 reason = f"the stream has brought nothing for {self._limits.idle_s:g} s"
                 raise Problem(408, reason) from None
             finally:
@@ -145,5 +150,6 @@ class LineStream:
         self.accepted += len(request.notifications)
 
     def _too_long(self, line: int) -> Problem:
+        self._ended["line_bytes"] += 1
         most = self._limits.line_bytes
         return Problem(413, f"a line has at most {most:,} bytes", line=line)

@@ -35,7 +35,7 @@ async def publish(context: Context, scope: Scope, receive: Receive, send: Send) 
         await _publish_lines(context, scope, receive, send)
         return
     async with context.member(scope) as member:
-        body = await read_body(scope, receive, context.limits)
+        body = await read_body(scope, receive, context.limits, context.counts.ended)
         door, found = _read(scope, content, kind, body)
         started = asyncio.get_running_loop().time()
         client = await member.connected()
@@ -68,7 +68,8 @@ async def _publish_lines(context: Context, scope: Scope, receive: Receive, send:
     """Publish the lines of a stream as they come, and say how many were accepted."""
     async with context.member(scope) as member:
         client = await member.connected()
-        stream = LineStream(client, context.limits, traceparent_of(scope))
+        traceparent = traceparent_of(scope)
+        stream = LineStream(client, context.limits, context.counts.ended, traceparent)
         try:
             await stream.run(receive)
         except Problem as problem:
