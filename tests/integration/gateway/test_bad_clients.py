@@ -258,3 +258,17 @@ def test_nonsense_is_answered_as_every_mistake_is(overlay: tuple[Shell, Up]):
     with limited(overlay) as gateway:
         found = talk(gateway, b"NONSENSE\r\n\r\n")
         assert b"application/problem+json" in found
+
+
+def test_socket_has_no_more_subscriptions_than_it_may(overlay: tuple[Shell, Up]):
+    async def use(socket: Socket) -> None:
+        filters = [{"type": "subscribe", "id": str(n), "filter": f"n = {n}"} for n in range(3)]
+        await socket.say(*filters)
+        told = await socket.take(3)
+        assert [each["type"] for each in told] == ["subscribed", "subscribed", "error"]
+        assert "at most 2 subscriptions" in told[2]["detail"]
+        await socket.say({"type": "unsubscribe", "id": "0"}, filters[2])
+        assert [each["type"] for each in await socket.take(2)] == ["unsubscribed", "subscribed"]
+
+    with limited(overlay, filters_per_socket="2") as gateway:
+        on_socket(gateway, use)
