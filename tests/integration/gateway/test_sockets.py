@@ -7,7 +7,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from octopis import connect_sync
-from support.gateway import Gateway, curl
+from support.gateway import Gateway, curl, events
 from support.gateway_socket import Socket, on_socket
 
 
@@ -203,3 +203,18 @@ def test_nothing_comes_for_a_subscription_that_has_ended_nor_for_another_of_its_
         assert told == [("a", "begun", "n"), *[("b", "ended", "n")] * 3]
 
     on_socket(gateway, use)
+
+
+def test_long_frames_are_published_in_order(gateway: Gateway):
+    async def use(socket: Socket) -> None:
+        publications = numbered(9_000, test="ordered")
+        for first in range(0, 9_000, 3_000):
+            await socket.say(*publications[first : first + 3_000])
+        await socket.say({"type": "publish", "attributes": {"n": 0}, "request": "done"})
+        assert (await socket.next())["requests"] == ["done"]
+
+    with events(f"{gateway.url}/notifications", filter="test = 'ordered'") as stream:
+        gateway.settled()
+        on_socket(gateway, use)
+        found = [each.data["attributes"]["n"] for each in stream.take(9_000)]
+    assert found == [*range(9_000)]

@@ -1,54 +1,30 @@
 """A stream of lines, one notification each: published in their order, a request at a time.
 
-Brokers accept a request whole or not at all. The next one goes when the last one is accepted, so
-all lines before a refused one are accepted and none behind it: whoever mends that one and goes on
-there publishes nothing twice. Lines are read and checked while a request is under way.
+Lines are read and checked while a request is under way.
 """
 
 import asyncio
 from collections import Counter
 
 from octopis.client.client import Client
-from octopis.client.publishing import CHUNK_BYTES
 from octopis.core.model import Notification
-from octopis.core.wire.published import PUBLISH_MAX
 from octopis.gateway.bodies import Gone, Receive
-from octopis.gateway.doors.acceptance import accepted
+from octopis.gateway.doors.acceptance import Together, accepted
 from octopis.gateway.doors.notations import read_notification
 from octopis.gateway.doors.traced import traced
 from octopis.gateway.problems import Problem
 from octopis.gateway.settings import GatewayLimits
 
-_OVERHEAD = 32
-"""Bytes of a notification on the wire beside its attributes, payload, publisher and trace."""
-
-_NUMBER = 4
+_TRACE_BYTES = 80
+"""What the attribute `traceparent` adds to each."""
 
 
-def wire_bytes_max(line: bytes, attributes: int) -> int:
-    """Return how long the attributes and the payload of a line are on the wire, at most.
+class _Lines(Together):
+    """Lines that a broker accepts or refuses together."""
 
-    JSON is never shorter, except that a number as in `"a":1.5,` becomes one of nine bytes.
-    """
-    return len(line) + _NUMBER * attributes
-
-
-class _Request:
-    """Lines that a broker accepts or refuses together, as the client sends them in one frame."""
-
-    def __init__(self, first: int) -> None:
+    def __init__(self, client: Client, more: int, first: int) -> None:
+        super().__init__(client, more)
         self.first = self.last = first
-        self.notifications: list[Notification] = []
-        self.size = 0
-
-    @property
-    def is_full(self) -> bool:
-        return self.size >= CHUNK_BYTES or len(self.notifications) >= PUBLISH_MAX
-
-    def add(self, line: int, notification: Notification, size: int) -> None:
-        self.notifications.append(notification)
-        self.last = line
-        self.size += size
 
 
 class LineStream:
@@ -59,8 +35,9 @@ class LineStream:
     ) -> None:
         self.accepted = 0
         self._client, self._limits, self._traceparent = client, limits, traceparent
+        self._more = _TRACE_BYTES if traceparent else 0
         self._ended = ended
-        self._under_way: tuple[_Request, asyncio.Task[None]] | None = None
+        self._under_way: tuple[_Lines, asyncio.Task[None]] | None = None
         self._lines = 0
         self._rest = b""
 
@@ -92,8 +69,7 @@ class LineStream:
         if is_last and rest:
             lines, rest = [*lines, rest], b""
         self._rest = rest
-        overhead = _OVERHEAD + len(self._client.id.encode()) + len(self._traceparent)
-        request = _Request(self._lines + 1)
+        request = _Lines(self._client, self._more, self._lines + 1)
         for line in lines:
             self._lines += 1
             if not line or line.isspace():
@@ -103,11 +79,11 @@ class LineStream:
             except Problem:
                 await self._send(request)  # what is right before it
                 raise
-            size = wire_bytes_max(line, len(found.attributes))
-            request.add(self._lines, found, size + overhead)
+            request.add(found)
+            request.last = self._lines
             if request.is_full:
                 await self._send(request)
-                request = _Request(self._lines + 1)
+                request = _Lines(self._client, self._more, self._lines + 1)
         await self._send(request)
         if len(self._rest) > self._limits.line_bytes:
             raise self._too_long(self._lines + 1)
@@ -121,7 +97,7 @@ class LineStream:
             problem.document.line = self._lines
             raise
 
-    async def _send(self, request: _Request) -> None:
+    async def _send(self, request: _Lines) -> None:
         """Publish more, as soon as what went before is accepted."""
         if not request.notifications:
             return

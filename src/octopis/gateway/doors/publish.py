@@ -14,7 +14,7 @@ from octopis.gateway.bodies import Receive, Scope, Send, answer, header, read_bo
 from octopis.gateway.context import Context
 from octopis.gateway.documents import Accepted
 from octopis.gateway.doors import cloud_events
-from octopis.gateway.doors.acceptance import accepted
+from octopis.gateway.doors.acceptance import all_accepted
 from octopis.gateway.doors.lines import LineStream
 from octopis.gateway.doors.notations import read_body as read_plain
 from octopis.gateway.doors.traced import traced, traceparent_of
@@ -39,7 +39,11 @@ async def publish(context: Context, scope: Scope, receive: Receive, send: Send) 
         door, found = _read(scope, content, kind, body)
         started = asyncio.get_running_loop().time()
         client = await member.connected()
-        await accepted(client, traced(found, traceparent_of(scope)), context.limits)
+        try:
+            await all_accepted(client, traced(found, traceparent_of(scope)), context.limits)
+        except Problem as problem:
+            context.counts.published[door] += problem.document.accepted or 0
+            raise
     context.counts.publishing.add(asyncio.get_running_loop().time() - started)
     context.counts.published[door] += len(found)
     done = _ONE if len(found) == 1 else msgspec.json.encode(Accepted(len(found)))

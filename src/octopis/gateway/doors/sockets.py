@@ -18,7 +18,7 @@ from octopis.core.filters import Filter, parse_filter
 from octopis.core.model import Notification
 from octopis.errors import OctopisError
 from octopis.gateway.context import Context
-from octopis.gateway.doors.acceptance import accepted
+from octopis.gateway.doors.acceptance import accepted, together
 from octopis.gateway.doors.events import durable_stream
 from octopis.gateway.doors.frames import framed, messages_of
 from octopis.gateway.doors.introduction import said_token
@@ -47,6 +47,8 @@ _CLOSED_BY_US = 1001
 _REFUSED = 1008
 _REASON_BYTES = 120
 _encode = msgspec.json.Encoder().encode
+_Publication = tuple[Notification, int | str | None]
+"""With the request that is answered."""
 
 
 async def serve(context: Context, websocket: WebSocket) -> None:
@@ -133,7 +135,7 @@ class Socket:
                 await self._flushed.wait()
 
     async def _obey(self, messages: "list[Said | Problem]") -> None:
-        publications: list[tuple[Notification, int | str | None]] = []
+        publications: list[_Publication] = []
         for index, said in enumerate(messages):
             request = said.request if isinstance(said, Publish) else getattr(said, "id", None)
             try:
@@ -198,17 +200,18 @@ class Socket:
     def _leave(self, id_: str) -> None:
         self._member.feeds.leave(self._filters.pop(id_), (self._reader, id_))
 
-    async def _publish(self, found: list[tuple[Notification, int | str | None]]) -> None:
+    async def _publish(self, found: list[_Publication]) -> None:
         """Publish what stood together, in order; wait where too much is under way."""
-        if not found:
-            return
-        while len(self._publishing) >= _AT_ONCE:
-            await asyncio.wait([self._publishing[0]])
-            self._publishing.popleft()
-        self._publishing.append(asyncio.create_task(self._publish_group(found)))
-        await asyncio.sleep(0)  # it begins now, so that all goes in order
+        for count in together(self._member.client, [each for each, _ in found]):
+            group, found = found[:count], found[count:]
+            while len(self._publishing) >= _AT_ONCE:
+                await asyncio.wait([self._publishing[0]])
+                self._publishing.popleft()
+            self._publishing.append(asyncio.create_task(self._publish_group(group)))
+            await asyncio.sleep(0)  # it begins now, so that all goes in order
 
-    async def _publish_group(self, found: list[tuple[Notification, int | str | None]]) -> None:
+    async def _publish_group(self, found: list[_Publication]) -> None:
+        """Publish what the overlay accepts or refuses as a whole, and answer so."""
         requests = [request for _, request in found if request is not None]
         try:
             client: Client = await self._member.connected()
