@@ -12,13 +12,11 @@ from urllib.parse import quote
 from octopis import connect_sync
 from support.bad_clients import limited
 from support.gateway import Gateway, events
-from support.overlay_command import SMALL, Shell, Up
+from support.overlay_command import SMALL, Shell, Up, wait_until
 
-COUNT = 80_000
-"""More than the gateway's own client takes ahead of a reader."""
-
+COUNT = 60_000
 TEXT = "x" * 100
-"""17 MB of events in all: more than what the system holds for a connection."""
+"""13 MB of events in all: more than what the system holds for a connection."""
 
 OVERLAY = f"""{SMALL}
 [client_queues]
@@ -76,18 +74,45 @@ def test_slow_reader_is_disconnected_and_told_why_where_that_is_the_policy(tmp_p
         assert len(got) < COUNT
 
 
+class Endless:
+    """Publishes until it is told to stop."""
+
+    def __init__(self, up: Up) -> None:
+        self.published = 0
+        self.stops = threading.Event()
+        self._up = up
+        self._thread = threading.Thread(target=self._publish)
+        self._thread.start()
+
+    def has_to_wait(self) -> bool:
+        """Tell whether it has come no further for a second."""
+        before = self.published
+        return not self.stops.wait(1.0) and before == self.published > 0
+
+    def join(self) -> None:
+        """Wait until all is published."""
+        self._thread.join(30.0)
+        assert not self._thread.is_alive()
+
+    def _publish(self) -> None:
+        with connect_sync(self._up.url("a,0")) as client:
+            while not self.stops.is_set():
+                numbers = range(self.published, self.published + 2_000)
+                client.publish_many([{"slow": 1, "n": n} for n in numbers])
+                self.published += 2_000
+            client.publish({"slow": 1, "last": 1})
+
+
 def test_publishers_wait_for_a_slow_reader_where_that_is_the_policy(tmp_path: Path):
     with slow_reader(tmp_path, "pause") as (_, up, slow):
-        publishing = threading.Thread(target=publish_all, args=(up,))
-        publishing.start()
-        publishing.join(2.0)
-        is_waiting = publishing.is_alive()
+        endless = Endless(up)
+        wait_until(endless.has_to_wait)
+        endless.stops.set()
         found = bytearray()
         while b'"last":1' not in found[-500:]:
             piece = slow.recv(2**20)
             assert piece
             found += piece
-        publishing.join(20.0)
-        assert is_waiting
+        endless.join()
         assert b"event: gap" not in found
-        assert numbers(found) == [*range(COUNT)]
+        assert numbers(found) == [*range(endless.published)]
