@@ -27,7 +27,8 @@ from octopis.gateway.documents import (
     OverlayStatus,
     RouteQuestion,
 )
-from octopis.gateway.doors import asking, durable, sockets
+from octopis.gateway.doors import asking, durable
+from octopis.gateway.doors.websocket import sockets
 from octopis.gateway.live.poller import Poller
 from octopis.gateway.live.stream import LiveStream
 from octopis.gateway.members.member import Member

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from octopis.gateway.documents import NotificationOut
-from octopis.gateway.doors.frames import FRAME_BYTES, framed, messages_of
-from octopis.gateway.doors.messages import NAME_LENGTH_MAX, read_messages
+from octopis.gateway.doors.websocket.frames import FRAME_BYTES, framed, messages_of
+from octopis.gateway.doors.websocket.messages import NAME_LENGTH_MAX, read_messages
 from octopis.gateway.problems import Problem
 from octopis.gateway.readers.reader import encode_batch
 

@@ -10,7 +10,7 @@ from octopis.core.filters import Filter
 from octopis.errors import OctopisError
 from octopis.gateway.context import Context
 from octopis.gateway.doors.events import durable_stream
-from octopis.gateway.doors.messages import Subscribe
+from octopis.gateway.doors.websocket.messages import Subscribe
 from octopis.gateway.members.member import Member
 from octopis.gateway.problems import Problem, answered_within, problem_of
 from octopis.gateway.readers.feeds import out

@@ -19,10 +19,11 @@ from octopis.core.model import Notification
 from octopis.errors import OctopisError
 from octopis.gateway.context import Context
 from octopis.gateway.doors.acceptance import accepted, together
-from octopis.gateway.doors.durable_feed import DurableFeed
-from octopis.gateway.doors.frames import framed, messages_of
-from octopis.gateway.doors.introduction import said_token
-from octopis.gateway.doors.messages import (
+from octopis.gateway.doors.notations import checked
+from octopis.gateway.doors.websocket.durable_feed import DurableFeed
+from octopis.gateway.doors.websocket.frames import framed, messages_of
+from octopis.gateway.doors.websocket.introduction import said_token
+from octopis.gateway.doors.websocket.messages import (
     Ack,
     Credit,
     Publish,
@@ -31,7 +32,6 @@ from octopis.gateway.doors.messages import (
     Unsubscribe,
     read_messages,
 )
-from octopis.gateway.doors.notations import checked
 from octopis.gateway.members.member import Member
 from octopis.gateway.problems import Problem, answered_within, problem_of
 from octopis.gateway.readers.reader import Batch, Item, Reader
