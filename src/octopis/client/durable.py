@@ -256,7 +256,7 @@ class DurableNotifications:
             await self._fill()
 
     async def batches(self) -> AsyncIterator[list[Received]]:
-        """Yield all that has come since the last time, in one list: for speed."""
+        """Yield what has come since the last time, up to a gap, in one list: for speed."""
         while True:
             await self._acknowledge_taken()
             batch = await self.fetch()
@@ -264,15 +264,19 @@ class DurableNotifications:
             yield batch
 
     async def fetch(self) -> list[Received]:
-        """Return all that has come since the last time; the caller sets `position` to what it took.
+        """Return what has come since the last time, up to the next gap.
 
-        Nothing is lost where this is cancelled: the next call returns it.
+        The caller sets `position` to what it took. Nothing is lost where this is cancelled: the
+        next call returns it.
         """
         while True:
             while not self._buffer:
                 await self._fill()
-            count = len(self._buffer)
-            batch = [found for _ in range(count) if (found := self._pop()) is not None]
+            batch: list[Received] = []
+            while self._buffer and not (batch and isinstance(self._buffer[0], Gap)):
+                found = self._pop()
+                if found is not None:
+                    batch.append(found)
             if batch:
                 return batch
 

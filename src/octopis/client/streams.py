@@ -139,13 +139,12 @@ class Notifications:
                 raise StopAsyncIteration
 
     async def batches(self) -> AsyncIterator[list[Received]]:
-        """Yield everything that has arrived since the last time, in one list: for speed."""
+        """Yield what has arrived since the last time, up to a gap, in one list: for speed."""
         while True:
             while not self._buffer:
                 if not await self._more():
                     return
-            count = len(self._buffer)
-            batch = [found for _ in range(count) if (found := self._pop()) is not None]
+            batch = self._pop_to_gap()
             self._home.consumed()
             if batch:
                 yield batch
@@ -198,6 +197,15 @@ class Notifications:
         finally:
             self._wake = None
         return True
+
+    def _pop_to_gap(self) -> list[Received]:
+        """Remove all before the next gap; one that comes first is told."""
+        batch: list[Received] = []
+        while self._buffer and not (batch and isinstance(self._buffer[0][1], Gap)):
+            found = self._pop()
+            if found is not None:
+                batch.append(found)
+        return batch
 
     def _pop(self) -> Received | None:
         """Remove the oldest item; return it, unless it is a gap, which is told."""

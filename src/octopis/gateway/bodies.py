@@ -1,7 +1,9 @@
 """A request's head and body, as doors read them, and quick answers."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -72,8 +74,18 @@ def known_only(query: dict[str, list[str]], *names: str) -> None:
             raise Problem(400, f"there is no parameter {name!r}; there are {', '.join(names)}")
 
 
-async def read_body(scope: Scope, receive: Receive, limits: GatewayLimits) -> bytes:
-    """Return the whole body, or raise Problem where it is too long or too slow."""
+async def read_body(
+    scope: Scope, receive: Receive, limits: GatewayLimits, ended: Counter[str]
+) -> bytes:
+    """Return the whole body, or raise Problem where it is too long or too slow, and count it."""
+    try:
+        return await _read_body(scope, receive, limits)
+    except Problem as problem:
+        ended["body_s" if problem.status == HTTPStatus.REQUEST_TIMEOUT else "body_bytes"] += 1
+        raise
+
+
+async def _read_body(scope: Scope, receive: Receive, limits: GatewayLimits) -> bytes:
     most = limits.body_bytes
     length = header(scope, b"content-length")
     if length and int(length) > most:  # the parser has seen to it that it is a number

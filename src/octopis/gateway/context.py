@@ -92,21 +92,39 @@ class Context:
 
 
 class Rates:
-    """How many requests each address may make: a bucket for each, which fills all the time."""
+    """What each address may do in a second: a bucket for each, which fills all the time."""
 
     def __init__(self, per_s: int) -> None:
         self._per_s = per_s
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def take(self, scope: Scope) -> bool:
-        """Tell whether the address of a request may make one more now."""
-        client = scope.get("client")
-        host = client[0] if client else ""
-        now = asyncio.get_running_loop().time()
-        left, at = self._buckets.pop(host, (float(self._per_s), now))
-        left = min(float(self._per_s), left + (now - at) * self._per_s)
+    def take(self, scope: Scope, count: int = 1) -> bool:
+        """Tell whether the address of a request may do that much now; if so, it is taken.
+
+        What comes together is taken together, also where it is more than there is left: then
+        nothing more is taken until that is made up for.
+        """
+        host, left, now = self._bucket(scope)
         may = left >= 1
-        self._buckets[host] = (left - 1 if may else left, now)
+        self._buckets[host] = (left - count if may else left, now)
+        self._buckets.move_to_end(host)
         if len(self._buckets) > _ADDRESSES_MAX:  # whoever has been away for longest has a full one
             self._buckets.popitem(last=False)
         return may
+
+    async def wait(self, scope: Scope, count: int) -> bool:
+        """Take that much as soon as it may be; tell whether it had to wait."""
+        has_waited = False
+        while not self.take(scope, count):
+            has_waited = True
+            _, left, _ = self._bucket(scope)
+            await asyncio.sleep((1 - left) / self._per_s)
+        return has_waited
+
+    def _bucket(self, scope: Scope) -> tuple[str, float, float]:
+        """Return an address, what it has left, and the time."""
+        client = scope.get("client")
+        host = client[0] if client else ""
+        now = asyncio.get_running_loop().time()
+        left, at = self._buckets.get(host, (float(self._per_s), now))
+        return host, min(float(self._per_s), left + (now - at) * self._per_s), now

@@ -65,7 +65,7 @@ class Counts:
     """Readers at the moment, by door."""
 
     ended: Counter[str] = field(default_factory=Counter)
-    """Connections that a limit has ended, by that limit."""
+    """What a limit has ended, refused or slowed down, by that limit."""
 
     publishing: Delays = field(default_factory=Delays)
     """From a request that is whole to the overlay's answer."""
@@ -99,7 +99,9 @@ class GatewayCollector(Collector):
                 family.add_metric([door], count)
             yield family
         ended = CounterMetricFamily(
-            "octopis_gateway_limited", "What limits have ended or refused", labels=["limit"]
+            "octopis_gateway_limited",
+            "What limits have ended, refused or slowed down",
+            labels=["limit"],
         )
         for limit, count in counts.ended.items():
             ended.add_metric([limit], count)

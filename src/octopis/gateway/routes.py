@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
@@ -27,9 +27,10 @@ from octopis.gateway.documents import (
     OverlayStatus,
     RouteQuestion,
 )
-from octopis.gateway.doors import asking, durable, sockets
+from octopis.gateway.doors import asking, durable
+from octopis.gateway.doors.websocket import sockets
 from octopis.gateway.live.poller import Poller
-from octopis.gateway.live.stream import pulses
+from octopis.gateway.live.stream import LiveStream
 from octopis.gateway.members.member import Member
 from octopis.gateway.overlay_view import plan_of
 from octopis.gateway.page_files import HEADERS, PageFiles
@@ -124,15 +125,9 @@ class Questions:
             found = await ask_all(view.addresses, credentials=member.credentials)
         return as_json(OverlayStatus(view.name, totals(found), found))
 
-    async def live(self, request: Request) -> Response:
+    async def live(self, _: Request) -> Response:
         """How it is, twice a second."""
-        async with self._context.onlooker(request.scope):
-            self._poller.check()
-        return StreamingResponse(
-            pulses(self._context, self._poller, request.scope),
-            media_type="text/event-stream",
-            headers={"cache-control": "no-store"},
-        )
+        return LiveStream(self._context, self._poller)
 
     async def broker(self, request: Request) -> Response:
         """How one broker is."""
@@ -194,7 +189,8 @@ class Questions:
 
     async def _read(self, request: Request, kind: type[Any]) -> Any:
         query_of(request.scope)  # it must be readable, though nothing is asked for in it
-        body = await read_body(request.scope, request.receive, self._context.limits)
+        ended = self._context.counts.ended
+        body = await read_body(request.scope, request.receive, self._context.limits, ended)
         try:
             return msgspec.json.decode(body, type=kind)
         except NOT_JSON as failure:

@@ -5,7 +5,9 @@ import json
 import os
 import re
 import socket
+import time
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from octopis import connect_sync
 from support.bad_clients import drip, is_well, limited, talk
 from support.gateway import Gateway, curl, events, gateway_run, wait_for_status
+from support.gateway_socket import Socket, on_socket
 from support.overlay_command import Shell, Up, wait_until
 
 
@@ -30,6 +33,9 @@ def test_huge_body_is_refused_with_and_without_its_length(overlay: tuple[Shell, 
         assert (found.status, found.json["line"], found.json["accepted"]) == (413, 2, 1)
         assert curl(f"{gateway.url}/filters/check", data=huge).status == 413
         assert is_well(gateway)
+        metrics = gateway.metrics()
+        for limit, count in (("body_bytes", 3), ("line_bytes", 1)):
+            assert f'octopis_gateway_limited_total{{limit="{limit}"}} {count}.0' in metrics
 
 
 def test_half_requests_and_nonsense_cost_nobody_else_anything(overlay: tuple[Shell, Up]):
@@ -50,6 +56,7 @@ def test_slow_loris_is_ended_while_others_are_served(overlay: tuple[Shell, Up]):
         head = b"POST /notifications HTTP/1.1\r\nhost: x\r\ncontent-length: 5000\r\n\r\n"
         assert b" 408 " in drip(gateway, head, b" ")
         assert is_well(gateway)
+        assert 'octopis_gateway_limited_total{limit="body_s"} 1.0' in gateway.metrics()
 
 
 def test_stream_of_lines_that_stands_still_is_ended_with_what_was_accepted(
@@ -63,6 +70,7 @@ def test_stream_of_lines_that_stands_still_is_ended_with_what_was_accepted(
         found = talk(gateway, head + b'9\r\n{"a": 1}\n\r\n')
         assert b" 408 " in found
         assert json.loads(found[found.index(b"{") :])["accepted"] == 1
+        assert 'octopis_gateway_limited_total{limit="idle_s"} 1.0' in gateway.metrics()
 
 
 def test_more_connections_streams_or_requests_than_may_be_are_refused(overlay: tuple[Shell, Up]):
@@ -70,8 +78,9 @@ def test_more_connections_streams_or_requests_than_may_be_are_refused(overlay: t
         address = f"{gateway.url}/notifications"
         with events(address, filter="a=1"), events(address, filter="a=2"):
             with events(address, filter="a=3"):
-                found = curl(f"{address}?filter=a%3D4")
-                assert (found.status, found.headers["retry-after"]) == (503, "1")
+                for refused in (f"{address}?filter=a%3D4", f"{gateway.url}/overlay/live"):
+                    found = curl(refused)
+                    assert (found.status, found.headers["retry-after"]) == (503, "1")
         wait_for_status(f"{gateway.url}/docs", 200)
         host, port = gateway.address.split(":")
         held = [socket.create_connection((host, int(port))) for _ in range(40)]
@@ -82,6 +91,32 @@ def test_more_connections_streams_or_requests_than_may_be_are_refused(overlay: t
     with limited(overlay, rate_per_s="5") as gateway:
         statuses = {curl(f"{gateway.url}/docs").status for _ in range(20)}
         assert statuses == {200, 429}
+
+
+def test_socket_that_says_too_much_is_heard_more_slowly_and_published_once(
+    overlay: tuple[Shell, Up],
+):
+    def asked(first: int, count: int) -> list[dict[str, Any]]:
+        numbers = range(first, first + count)
+        return [{"type": "publish", "attributes": {"r": n}, "request": n} for n in numbers]
+
+    with limited(overlay, rate_per_s="20") as gateway:
+
+        async def use(socket: Socket) -> None:
+            started = time.monotonic()
+            for first in (0, 30, 60):
+                await socket.say(*asked(first, 30))
+            told: list[int] = []
+            while len(told) < 90:
+                said = await socket.next()
+                assert said["type"] == "accepted", "it is never told to say it again"
+                told += said["requests"]
+            assert told == [*range(90)]
+            assert time.monotonic() - started > 1.5, "60 messages were over its share"
+
+        on_socket(gateway, use)
+        slowed = 'octopis_gateway_limited_total{limit="rate_per_s"}'
+        wait_until(lambda: f"{slowed} " in gateway.metrics())  # it has made up for them
 
 
 def test_pages_of_other_origins_are_kept_out_unless_they_are_let_in(overlay: tuple[Shell, Up]):
@@ -223,3 +258,17 @@ def test_nonsense_is_answered_as_every_mistake_is(overlay: tuple[Shell, Up]):
     with limited(overlay) as gateway:
         found = talk(gateway, b"NONSENSE\r\n\r\n")
         assert b"application/problem+json" in found
+
+
+def test_socket_has_no_more_subscriptions_than_it_may(overlay: tuple[Shell, Up]):
+    async def use(socket: Socket) -> None:
+        filters = [{"type": "subscribe", "id": str(n), "filter": f"n = {n}"} for n in range(3)]
+        await socket.say(*filters)
+        told = await socket.take(3)
+        assert [each["type"] for each in told] == ["subscribed", "subscribed", "error"]
+        assert "at most 2 subscriptions" in told[2]["detail"]
+        await socket.say({"type": "unsubscribe", "id": "0"}, filters[2])
+        assert [each["type"] for each in await socket.take(2)] == ["unsubscribed", "subscribed"]
+
+    with limited(overlay, filters_per_socket="2") as gateway:
+        on_socket(gateway, use)

@@ -100,3 +100,49 @@ def test_event_that_breaks_the_rules_is_refused(
     assert words in found.json["detail"]
     binary = ("-H", "ce-specversion: 1.0", "-H", "ce-source: /x", "-H", "ce-type: t")
     assert "ce-id" in publish(gateway, b"{}", *binary).json["detail"]
+
+
+NAMED = b'"specversion": "1.0", "id": "1", "source": "/x", "type": "t"'
+
+
+@pytest.mark.parametrize(
+    "member", [b'"data": {"a": 1e400}', b'"data": {"a": %b}' % (b"9" * 5_000), b'"ext": 1e400']
+)
+def test_number_out_of_range_is_a_mistake_of_who_sends_it(gateway: Gateway, member: bytes):
+    event = b"{%b, %b}" % (NAMED, member)
+    content = ("-H", "content-type: application/cloudevents+json")
+    found = publish(gateway, event, *content)
+    assert (found.status, "out of range" in found.json["detail"]) == (400, True)
+    batch = ("-H", "content-type: application/cloudevents-batch+json")
+    found = publish(gateway, b"[{%b}, %b]" % (NAMED, event), *batch)
+    assert (found.status, found.json["index"]) == (400, 1)
+
+
+def binary(**extensions: str) -> tuple[str, ...]:
+    """Return the headers of an event in binary form."""
+    context = {"specversion": "1.0", "id": "1", "source": "/x", "type": "t", **extensions}
+    return tuple(word for name, value in context.items() for word in ("-H", f"ce-{name}: {value}"))
+
+
+def test_headers_are_read_as_the_http_binding_says(gateway: Gateway):
+    meant = {
+        '"two words"': "two words",
+        r'"say \"hi\" \\ %41"': r'say "hi" \ A',
+        '""': "",
+        "plain%20%E2%82%AC": "plain €",
+        "€ as it is": "€ as it is",
+        'in "the" middle': 'in "the" middle',
+        "100%": "100%",
+    }
+    extensions = {f"ext{number}": value for number, value in enumerate(meant)}
+    with events(f"{gateway.url}/notifications", filter="test = 'header'") as stream:
+        gateway.settled()
+        assert publish(gateway, b"{}", *binary(test="header", **extensions)).status == 202
+        found = stream.next().data["attributes"]
+    assert [found[name] for name in extensions] == list(meant.values())
+
+
+@pytest.mark.parametrize("value", ["caf%E9", "%ff", '"open', r'"open\"', '"two" "three"'])
+def test_header_that_is_no_utf_8_or_badly_quoted_is_refused(gateway: Gateway, value: str):
+    found = publish(gateway, b"{}", *binary(ext=value))
+    assert (found.status, "ce-ext" in found.json["detail"]) == (400, True)

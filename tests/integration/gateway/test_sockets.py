@@ -1,44 +1,14 @@
 """The WebSocket, used by a client that nobody here wrote."""
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import connect
 
-from support.gateway import (
-    Gateway,
-    curl,
-)
-
-
-class Socket:
-    """A WebSocket, with the messages that have come."""
-
-    def __init__(self, connection: ClientConnection) -> None:
-        self._connection = connection
-        self._messages: list[dict[str, Any]] = []
-
-    async def say(self, *messages: Any) -> None:
-        await self._connection.send(json.dumps(messages[0] if len(messages) == 1 else messages))
-
-    async def next(self, limit_s: float = 10.0) -> dict[str, Any]:
-        while not self._messages:
-            async with asyncio.timeout(limit_s):
-                self._messages = json.loads(await self._connection.recv())
-        return self._messages.pop(0)
-
-    async def take(self, count: int) -> list[dict[str, Any]]:
-        return [await self.next() for _ in range(count)]
-
-
-def on_socket(gateway: Gateway, use: Any) -> None:
-    async def run() -> None:
-        async with connect(f"ws://{gateway.address}/ws") as connection:
-            await use(Socket(connection))
-
-    asyncio.run(run())
+from octopis import connect_sync
+from support.gateway import Gateway, curl, events
+from support.gateway_socket import Socket, on_socket
 
 
 def numbered(count: int, **attributes: Any) -> list[dict[str, Any]]:
@@ -127,7 +97,7 @@ def test_socket_reads_and_acknowledges_a_durable_subscription(gateway: Gateway):
 
 def test_mistakes_on_a_socket_are_told_one_by_one_and_end_nothing(gateway: Gateway):
     async def use(socket: Socket) -> None:
-        await socket._connection.send("{nonsense")
+        await socket.connection.send("{nonsense")
         assert (await socket.next())["type"] == "error"
         await socket.say(
             {"type": "subscribe", "id": "bad", "filter": "price >"},
@@ -182,3 +152,69 @@ def test_frame_of_too_many_messages_is_refused_however_right_they_are(gateway: G
         assert "at most 10,000 messages" in (await socket.next())["detail"]
 
     on_socket(gateway, use)
+
+
+def test_client_that_takes_frames_of_one_mebibyte_gets_all_and_its_long_id_is_refused(
+    gateway: Gateway,
+):
+    async def use(socket: Socket) -> None:
+        asked = {"type": "subscribe", "id": "x" * 2**19, "durable": "long", "filter": "long = 1"}
+        await socket.say(asked)
+        said = await socket.next()
+        assert (said["type"], said["status"]) == ("error", 400)
+        await socket.say({"type": "credit", "count": 0}, {**asked, "id": "x"})
+        assert (await socket.next())["type"] == "subscribed"
+        await asyncio.to_thread(gateway.settled)
+        with connect_sync(gateway.up.url("a,0")) as client:
+            big = {"long": 1, "text": "x" * 20_000}
+            await asyncio.to_thread(client.publish_many, [{**big, "n": n} for n in range(100)])
+        await socket.say({"type": "credit", "count": 100})
+        found = await socket.take(100)
+        assert [each["attributes"]["n"] for each in found] == [*range(100)]
+
+    on_socket(gateway, use)
+
+
+@pytest.mark.parametrize("durable", [{}, {"durable": "unsubscribed"}])
+def test_nothing_comes_for_a_subscription_that_has_ended_nor_for_another_of_its_name(
+    gateway: Gateway, durable: dict[str, str]
+):
+    kind = len(durable)
+
+    async def use(socket: Socket) -> None:
+        await socket.say(
+            {"type": "credit", "count": 0},
+            {"type": "subscribe", "id": "a", "filter": f"ended = {kind}", **durable},
+            {"type": "subscribe", "id": "b", "filter": f"ended = {kind}"},
+        )
+        assert [each["type"] for each in await socket.take(2)] == ["subscribed"] * 2
+        await asyncio.to_thread(gateway.settled)
+        await socket.say(*numbered(3, ended=kind))
+        await asyncio.sleep(0.3)  # they wait here
+        await socket.say(
+            {"type": "unsubscribe", "id": "a"},
+            {"type": "subscribe", "id": "a", "filter": f"begun = {kind}"},
+        )
+        assert [each["type"] for each in await socket.take(2)] == ["unsubscribed", "subscribed"]
+        await asyncio.to_thread(gateway.settled)
+        await socket.say(*numbered(1, begun=kind), {"type": "credit", "count": 10})
+        found = await socket.take(4)
+        told = sorted((each["id"], *each["attributes"]) for each in found)
+        assert told == [("a", "begun", "n"), *[("b", "ended", "n")] * 3]
+
+    on_socket(gateway, use)
+
+
+def test_long_frames_are_published_in_order(gateway: Gateway):
+    async def use(socket: Socket) -> None:
+        publications = numbered(9_000, test="ordered")
+        for first in range(0, 9_000, 3_000):
+            await socket.say(*publications[first : first + 3_000])
+        await socket.say({"type": "publish", "attributes": {"n": 0}, "request": "done"})
+        assert (await socket.next())["requests"] == ["done"]
+
+    with events(f"{gateway.url}/notifications", filter="test = 'ordered'") as stream:
+        gateway.settled()
+        on_socket(gateway, use)
+        found = [each.data["attributes"]["n"] for each in stream.take(9_000)]
+    assert found == [*range(9_000)]

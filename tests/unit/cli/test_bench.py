@@ -15,6 +15,7 @@ from octopis.benchmarks.channels.logs import Verdict
 from octopis.benchmarks.channels.stage import Memory
 from octopis.benchmarks.core import hostile
 from octopis.benchmarks.durable import store
+from octopis.benchmarks.gateway import run as gateway
 from octopis.benchmarks.simulator import calibration
 from octopis.scenario.costs import profile_named
 from support.descendants import descendants, still_running
@@ -75,6 +76,22 @@ def test_broker_measures_rates_and_round_trips(octopis):
     assert all(figure["value"] > 0 for figure in figures)
     assert {figure["variant"] for figure in figures} == {"tnr without channels"}
     assert sum(figure["target"] is not None for figure in figures) == 6
+
+
+def test_gateway_measures_each_of_its_loads(octopis, monkeypatch):
+    one_of_each = {each.role: each for each in gateway.SETTINGS}
+    monkeypatch.setattr(gateway, "SETTINGS", tuple(one_of_each.values()))
+    status, printed, said = octopis("bench", "gateway", "--seconds", "0.2", "--json")
+    assert status == 0, said
+    figures = json.loads(printed)["figures"]
+    assert [each["what"].split()[0] for each in figures] == [
+        "CloudEvents",
+        "NDJSON",
+        "SSE,",
+        "WebSocket,",
+    ]
+    assert all(each["per_s"] > 0 and each["what"] in said for each in figures)
+    assert [each["target"] for each in figures] == [None, 60_000, 50_000, None]
 
 
 def test_kills_measures_what_others_notice(octopis):

@@ -3,7 +3,8 @@ import logging
 
 import pytest
 
-from octopis.client.streams import Gap, Notifications, Streams
+from octopis.client.durable import DurableNotifications
+from octopis.client.streams import Gap, Notifications, Received, Streams
 from octopis.core.filters import parse_filter
 from octopis.core.wire.client import Delivery
 from octopis.core.wire.published import PublishedBody
@@ -237,3 +238,42 @@ def test_stream_whose_end_was_not_wanted_raises_why():
             await reading
 
     asyncio.run(work())
+
+
+def test_batches_end_at_a_gap_so_that_it_is_told_at_its_place():
+    seen: list[object] = []
+
+    async def run() -> None:
+        streams = Streams(window=100)
+        one = Notifications(
+            _Home(),  # type: ignore[arg-type]  # it only has to hear that something was read
+            {1: ("me/1", parse_filter("x > 1"))},
+            lambda gap: seen.append(gap.reason),
+        )
+        streams.add(one)
+        for reason in ("first", "second", "last"):
+            streams.deliver(deliveries([1], [1]))
+            streams.tell_gap(Gap(reason))
+        one.end()
+        async for batch in one.batches():
+            seen.extend([each.sequence for each in batch])
+
+    asyncio.run(run())
+    assert seen == [0, 1, "first", 0, 1, "second", 0, 1, "last"]
+
+
+def test_durable_batches_end_at_a_gap_as_well():
+    seen: list[object] = []
+    stream = DurableNotifications(None, "d", None, on_gap=lambda gap: seen.append(gap.reason))  # type: ignore[arg-type]  # nobody reads
+    for position in (1, 2):
+        stream._buffer.append(Received({}, b"", "p", position, 0, (), position))
+        stream._buffer.append(Gap(f"after {position}"))
+    stream._buffer.append(Received({}, b"", "p", 3, 0, (), 3))
+    for _ in range(3):
+        seen.extend([each.position for each in asyncio.run(stream.fetch())])
+    assert seen == [1, "after 1", 2, "after 2", 3]
+
+
+class _Home:
+    def consumed(self) -> None:
+        """Nobody waits for it."""

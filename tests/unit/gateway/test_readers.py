@@ -85,3 +85,46 @@ def test_policies_end_a_slow_reader_or_wait_for_it():
     was_waiting, reason = asyncio.run(wait())
     assert was_waiting
     assert "taken nothing" in reason
+
+
+def test_what_waited_for_a_subscription_that_has_ended_is_forgotten():
+    reader = Reader(LIMITS, "drop_oldest")
+    kept = KeptBatch(numbered(50), [b"{}"])
+    reader.push("d", kept)
+    for number in range(0, 30, 5):
+        reader.push("a", encode_batch(numbered(*range(number, number + 5))))
+    reader.gap("a", GapNote("why"))
+    reader.push("b", encode_batch(numbered(99)))
+    reader.forget("d")
+    assert kept.taken.is_set()
+    reader.forget("a")
+    assert reader.waiting == 1
+    (found,) = reader.take()
+    assert found[0] == "b"
+    assert reader.waiting == 0
+
+
+def test_publishers_go_on_where_what_held_them_up_is_forgotten():
+    async def run() -> None:
+        reader = Reader(LIMITS, "pause")
+        reader.push("a", encode_batch(numbered(*range(11))))
+        room = asyncio.create_task(reader.room())
+        await asyncio.sleep(0)
+        reader.forget("a")
+        await room
+        assert not reader.ending
+
+    asyncio.run(run())
+
+
+def test_gap_of_unknown_size_is_told_whatever_overflows_behind_it():
+    reader = Reader(LIMITS, "drop_oldest")
+    for reason in ("first", "last"):
+        reader.gap("a", GapNote(reason))
+        for number in range(0, 30, 5):
+            reader.push("b", encode_batch(numbered(*range(number, number + 5))))
+    found = reader.take()
+    gaps = [(name, item.dropped) for name, item in found if isinstance(item, GapNote)]
+    assert sorted(gaps, key=str) == [("a", None), ("b", 50)]
+    reader.forget("a")
+    assert reader.take() == []

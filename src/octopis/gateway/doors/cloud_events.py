@@ -7,10 +7,11 @@ payload go out as the data; an event of that type that comes back becomes what i
 """
 
 import base64
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote_to_bytes
 
 import msgspec
 
@@ -25,6 +26,8 @@ OUR_TYPE = "octopis.notification"
 _PREFIX = b"ce-"
 _SCALARS = (str, int, float, bool)
 _NAMED = ("data", "data_base64", "specversion")
+_QUOTED = re.compile(rb'"((?:[^"\\]|\\.)*)"')
+_ESCAPED = re.compile(rb"\\(.)")
 _decode_event = msgspec.json.Decoder(CloudEvent).decode
 _decode_members = msgspec.json.Decoder(dict[str, Any]).decode
 _decode_batch = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -39,7 +42,8 @@ def read_binary(headers: Iterable[tuple[bytes, bytes]], content: str, body: byte
     context: dict[str, Any] = {}
     for name, value in headers:
         if name.startswith(_PREFIX):
-            context[name[3:].decode("latin-1")] = _header_text(value)
+            attribute = name[len(_PREFIX) :].decode("latin-1")
+            context[attribute] = _header_text(attribute, value)
     if content:
         context["datacontenttype"] = content
     _check_context(context)
@@ -51,9 +55,9 @@ def read_structured(body: bytes | msgspec.Raw) -> Notification:
     """Return the notification of one event in JSON, or raise Problem."""
     try:
         event = _decode_event(body)
+        members = _decode_members(body)  # numbers out of range are found here
     except NOT_JSON as failure:
         raise bad_json(failure, "this is no CloudEvent 1.0") from failure
-    members = _decode_members(body)
     context = {
         name: value for name, value in members.items() if name not in _NAMED and value is not None
     }
@@ -146,7 +150,17 @@ def _is_json(content: str) -> bool:
     return kind in {"application/json", "text/json"} or kind.endswith("+json")
 
 
-def _header_text(value: bytes) -> str:
-    """Return what a header says: characters beyond ASCII are percent-encoded."""
-    text = value.decode("latin-1")
-    return unquote(text) if "%" in text else text
+def _header_text(name: str, value: bytes) -> str:
+    """Return what a header says, as section 3.1.3.2 of the HTTP binding has it; or raise Problem.
+
+    Characters beyond ASCII are percent-encoded; older senders put values with spaces into quotes.
+    """
+    if value[:1] == b'"':
+        quoted = _QUOTED.fullmatch(value)
+        if quoted is None:
+            raise Problem(400, f"the header ce-{name} begins with a quote that does not end well")
+        value = _ESCAPED.sub(rb"\1", quoted[1])
+    try:
+        return unquote_to_bytes(value).decode()
+    except UnicodeDecodeError as failure:
+        raise Problem(400, f"the header ce-{name} is no UTF-8, percent-encoded") from failure

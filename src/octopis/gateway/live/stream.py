@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from octopis.gateway.bodies import Scope
+from starlette.responses import StreamingResponse
+
+from octopis.gateway.bodies import Receive, Scope, Send
 from octopis.gateway.context import Context
 from octopis.gateway.doors.events import event
 from octopis.gateway.live.poller import Poller
@@ -14,18 +16,33 @@ from octopis.gateway.readers.reader import Reader
 DOOR = "live"
 
 
-async def pulses(context: Context, poller: Poller, scope: Scope) -> AsyncIterator[bytes]:
-    """Yield a pulse at once, and then each that comes: a slow page skips some, but no event."""
-    with context.reader(DOOR) as reader:
-        async with context.onlooker(scope, reader) as member:
-            watching = asyncio.create_task(_watch(member, reader))
-            try:
-                async for each in _pulses(poller, reader):
-                    yield each
-            except Problem as problem:
-                reader.end(problem.document.detail)
-            finally:
-                watching.cancel()
+class LiveStream(StreamingResponse):
+    """A pulse at once, and then each that comes: a slow page skips some, but no event.
+
+    Whatever is refused is refused before the head is sent.
+    """
+
+    def __init__(self, context: Context, poller: Poller) -> None:
+        self._context, self._poller = context, poller
+        super().__init__((), media_type="text/event-stream", headers={"cache-control": "no-store"})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, until the page goes or the stream has to end."""
+        with self._context.reader(DOOR) as reader:
+            async with self._context.onlooker(scope, reader) as member:
+                self._poller.check()
+                self.body_iterator = self._events(member, reader)
+                await super().__call__(scope, receive, send)
+
+    async def _events(self, member: Member, reader: Reader) -> AsyncIterator[bytes]:
+        watching = asyncio.create_task(_watch(member, reader))
+        try:
+            async for each in _pulses(self._poller, reader):
+                yield each
+        except Problem as problem:
+            reader.end(problem.document.detail)
+        finally:
+            watching.cancel()
         yield event("end", {"reason": reader.ending})
 
 

@@ -68,7 +68,10 @@ class Feed:
 
     async def _pass_on(self, found: "Sequence[Received]") -> None:
         batch = encode_batch(list(map(out, found)))
-        for reader, name in list(self.places):
+        for place in list(self.places):
+            if place not in self.places:
+                continue  # it has left while another made this one wait
+            reader, name = place
             reader.push(name, batch)
             if reader.policy == "pause" and reader.is_over_bound:
                 await reader.room()

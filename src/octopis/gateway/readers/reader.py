@@ -86,6 +86,10 @@ class Reader:
         self._wake: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
         self._lost: dict[str, int] = {}
+        """How many were dropped, by subscription; told before all that waits."""
+
+        self._unsure: dict[str, GapNote] = {}
+        """The last gap of unknown size among what was dropped, by subscription."""
 
     @property
     def is_over_bound(self) -> bool:
@@ -114,6 +118,20 @@ class Reader:
                 self.end("there were more gaps than it could hear of")
             self.wake()
 
+    def forget(self, name: str) -> None:
+        """Let nothing wait any more for a subscription that has ended: its name may come again."""
+        kept: deque[Item] = deque()
+        for each in self._items:
+            if each[0] != name:
+                kept.append(each)
+            elif isinstance(each[1], Batch):
+                self._left(each[1])
+        self._items = kept
+        self._lost.pop(name, None)
+        self._unsure.pop(name, None)
+        if not self.is_over_bound:
+            self._make_room()
+
     def end(self, reason: str) -> None:
         """Let nothing more come; what waits is not sent."""
         self.ending = self.ending or reason
@@ -129,7 +147,7 @@ class Reader:
 
     async def more(self, timeout_s: float | None = None) -> bool:
         """Wait for something, an end included; False where nothing came within that time."""
-        if not self._items and not self.ending and not self._lost:
+        if not (self._items or self.ending or self._lost or self._unsure):
             self._wake = asyncio.get_running_loop().create_future()
             try:
                 async with asyncio.timeout(timeout_s):
@@ -152,10 +170,11 @@ class Reader:
     def take(self, count_max: int | None = None) -> list[Item]:
         """Return what waits, the oldest first: so many notifications at most, a batch at least."""
         found: list[Item] = []
-        if self._lost:
+        if self._lost or self._unsure:
             reason = "the gateway dropped {:,} for this slow reader"
             found += [(name, GapNote(reason.format(n), n)) for name, n in self._lost.items()]
-            self._lost = {}
+            found += self._unsure.items()
+            self._lost, self._unsure = {}, {}
         size = count = 0
         while self._items and size < _PASS_BYTES:
             name, item = self._items[0]
@@ -219,6 +238,8 @@ class Reader:
                     self._lost[name] = self._lost.get(name, 0) + item.count
                 elif item.dropped is not None:
                     self._lost[name] = self._lost.get(name, 0) + item.dropped
+                else:
+                    self._unsure[name] = item
             self._items.extendleft(reversed(kept))
 
     def _make_room(self) -> None:

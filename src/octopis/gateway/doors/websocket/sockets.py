@@ -6,8 +6,8 @@ object whose `type` says what it is; docs/gateway.md has the list.
 
 import asyncio
 import contextlib
-import json
 from collections import deque
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -18,9 +18,12 @@ from octopis.core.filters import Filter, parse_filter
 from octopis.core.model import Notification
 from octopis.errors import OctopisError
 from octopis.gateway.context import Context
-from octopis.gateway.doors.events import durable_stream
-from octopis.gateway.doors.introduction import said_token
-from octopis.gateway.doors.messages import (
+from octopis.gateway.doors.acceptance import accepted, together
+from octopis.gateway.doors.notations import checked
+from octopis.gateway.doors.websocket.durable_feed import DurableFeed
+from octopis.gateway.doors.websocket.frames import framed, messages_of
+from octopis.gateway.doors.websocket.introduction import said_token
+from octopis.gateway.doors.websocket.messages import (
     Ack,
     Credit,
     Publish,
@@ -29,12 +32,9 @@ from octopis.gateway.doors.messages import (
     Unsubscribe,
     read_messages,
 )
-from octopis.gateway.doors.notations import checked
-from octopis.gateway.doors.publish import accepted
 from octopis.gateway.members.member import Member
 from octopis.gateway.problems import Problem, answered_within, problem_of
-from octopis.gateway.readers.feeds import out
-from octopis.gateway.readers.reader import BATCH_MAX, Batch, KeptBatch, Reader
+from octopis.gateway.readers.reader import Batch, Item, Reader
 from octopis.gateway.security import token_of
 
 DOOR = "websocket"
@@ -46,6 +46,8 @@ _CLOSED_BY_US = 1001
 _REFUSED = 1008
 _REASON_BYTES = 120
 _encode = msgspec.json.Encoder().encode
+_Publication = tuple[Notification, int | str | None]
+"""With the request that is answered."""
 
 
 async def serve(context: Context, websocket: WebSocket) -> None:
@@ -122,18 +124,18 @@ class Socket:
             if message["type"] == "websocket.disconnect":
                 return
             text = message.get("text") or message.get("bytes") or b""
-            if not self._context.rates.take(self._websocket.scope):
+            said = read_messages(text.encode() if isinstance(text, str) else text)
+            # Who says too much is heard more slowly: were it told so, it might say all again.
+            if await self._context.rates.wait(self._websocket.scope, max(1, len(said))):
                 self._context.counts.ended["rate_per_s"] += 1
-                self._say_problem(Problem(429, "too many messages in a second: slow down"))
-                await asyncio.sleep(1.0)
-            await self._obey(text.encode() if isinstance(text, str) else text)
+            await self._obey(said)
             while len(self._answers) > _ANSWERS_MAX:
                 self._flushed.clear()
                 await self._flushed.wait()
 
-    async def _obey(self, text: bytes) -> None:
-        publications: list[tuple[Notification, int | str | None]] = []
-        for index, said in enumerate(read_messages(text)):
+    async def _obey(self, messages: "list[Said | Problem]") -> None:
+        publications: list[_Publication] = []
+        for index, said in enumerate(messages):
             request = said.request if isinstance(said, Publish) else getattr(said, "id", None)
             try:
                 if isinstance(said, Publish):
@@ -161,6 +163,7 @@ class Socket:
                 self._leave(said.id)
             else:
                 raise Problem(400, f"there is no subscription {said.id!r} on this socket")
+            self._reader.forget(said.id)
             self._say({"type": "unsubscribed", "id": said.id})
         elif isinstance(said, Ack):
             if said.id not in self._durables:
@@ -196,17 +199,18 @@ class Socket:
     def _leave(self, id_: str) -> None:
         self._member.feeds.leave(self._filters.pop(id_), (self._reader, id_))
 
-    async def _publish(self, found: list[tuple[Notification, int | str | None]]) -> None:
+    async def _publish(self, found: list[_Publication]) -> None:
         """Publish what stood together, in order; wait where too much is under way."""
-        if not found:
-            return
-        while len(self._publishing) >= _AT_ONCE:
-            await asyncio.wait([self._publishing[0]])
-            self._publishing.popleft()
-        self._publishing.append(asyncio.create_task(self._publish_group(found)))
-        await asyncio.sleep(0)  # it begins now, so that all goes in order
+        for count in together(self._member.client, [each for each, _ in found]):
+            group, found = found[:count], found[count:]
+            while len(self._publishing) >= _AT_ONCE:
+                await asyncio.wait([self._publishing[0]])
+                self._publishing.popleft()
+            self._publishing.append(asyncio.create_task(self._publish_group(group)))
+            await asyncio.sleep(0)  # it begins now, so that all goes in order
 
-    async def _publish_group(self, found: list[tuple[Notification, int | str | None]]) -> None:
+    async def _publish_group(self, found: list[_Publication]) -> None:
+        """Publish what the overlay accepts or refuses as a whole, and answer so."""
         requests = [request for _, request in found if request is not None]
         try:
             client: Client = await self._member.connected()
@@ -234,91 +238,27 @@ class Socket:
     async def _send(self) -> None:
         reader = self._reader
         while not reader.ending:
-            parts = list(self._answers)
+            answers = list(self._answers)
             self._answers.clear()
             self._flushed.set()
-            sent = 0
-            for id_, item in reader.take(self._credit) if self._credit != 0 else ():
-                name = json.dumps(id_).encode()
-                if isinstance(item, Batch):
-                    head = b'{"type":"notification","id":%b,' % name
-                    parts += [head + body[1:] for body in item.bodies]
-                    sent += item.count
-                else:
-                    parts.append(b'{"type":"gap","id":%b,' % name + _encode(item)[1:])
+            found = reader.take(self._credit) if self._credit != 0 else []
             if self._credit is not None:
-                self._credit -= sent
-            if parts:
-                await self._websocket.send_text((b"[" + b",".join(parts) + b"]").decode())
-                self._context.counts.delivered[DOOR] += sent
+                self._credit -= sum(item.count for _, item in found if isinstance(item, Batch))
+            if answers or found:
+                await self._send_all(answers, found)
             elif self._credit == 0:
                 await reader.woken()
             else:
                 await reader.more()
 
-
-class DurableFeed:
-    """Brings a socket what a durable subscription has: no faster than it is taken."""
-
-    def __init__(
-        self,
-        context: Context,
-        member: Member,
-        reader: Reader,
-        said: Subscribe,
-        filter_: Filter | None,
-    ) -> None:
-        assert said.durable is not None
-        self._id, self._name, self._start = said.id, said.durable, said.start
-        self._filter, self._member, self._reader = filter_, member, reader
-        self._context = context
-        self._client: Client | None = None
-        self._epoch = 0
-        self._opened: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._task = asyncio.create_task(self._run())
-
-    async def open(self) -> int:
-        """Return the subscription's epoch as soon as it is read, or raise why it is not."""
-        return await self._opened
-
-    async def close(self) -> None:
-        """Read no more."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-
-    async def ack(self, position: int) -> None:
-        """Release what the socket is done with."""
-        assert self._client is not None, "it is open, or nobody has its id"
-        async with answered_within(self._context.limits.answer_s):
-            await self._client.ack(self._name, self._epoch, position)
-
-    async def _run(self) -> None:
-        try:
-            await self._read()
-        except (Problem, OctopisError) as failure:
-            problem = failure if isinstance(failure, Problem) else problem_of(failure)
-            if not self._opened.done():
-                self._opened.set_exception(problem)
-            else:
-                self._reader.end(problem.document.detail)
-
-    async def _read(self) -> None:
-        start: Any = self._start
-        async with self._member.at_home(self._name, makes=self._filter) as client:
-            self._client = client
-            async with durable_stream(
-                self._context, client, self._name, self._filter, start, self._reader, self._id
-            ) as stream:
-                self._epoch = stream.epoch
-                self._opened.set_result(stream.epoch)
-                while True:
-                    found = list(map(out, await stream.fetch()))
-                    for first in range(0, len(found), BATCH_MAX):
-                        part = found[first : first + BATCH_MAX]
-                        batch = KeptBatch(part, list(map(_encode, part)))
-                        self._reader.push(self._id, batch)
-                        await batch.taken.wait()
-                    stream.position = found[-1].position
+    async def _send_all(self, answers: list[bytes], found: list[Item]) -> None:
+        for frame in framed(chain(answers, messages_of(found))):
+            if self._reader.ending:
+                return
+            await self._websocket.send_text(frame.decode())
+        self._context.counts.delivered[DOOR] += sum(
+            item.count for _, item in found if isinstance(item, Batch)
+        )
 
 
 def _short(reason: str) -> str:

@@ -1,20 +1,23 @@
 """What is said on a WebSocket to the gateway: messages in JSON, one or an array in each frame."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from octopis.gateway.documents import Position
 from octopis.gateway.problems import NOT_JSON, Problem, bad_json
 
 _MESSAGES_MAX = 10_000
+NAME_LENGTH_MAX = 128
+_Name = Annotated[str, Meta(max_length=NAME_LENGTH_MAX)]
+"""How a client calls a subscription, or a request: it stands in each answer about that."""
 
 
 class Subscribe(Struct, tag_field="type", tag="subscribe", forbid_unknown_fields=True):
     """A wish to get what a filter matches, or what a durable subscription has, under this id."""
 
-    id: str
+    id: _Name
     filter: str | None = None
     dialect: str = "sql"
     durable: str | None = None
@@ -24,7 +27,7 @@ class Subscribe(Struct, tag_field="type", tag="subscribe", forbid_unknown_fields
 class Unsubscribe(Struct, tag_field="type", tag="unsubscribe", forbid_unknown_fields=True):
     """A wish to get no more of it."""
 
-    id: str
+    id: _Name
 
 
 class Publish(Struct, tag_field="type", tag="publish", forbid_unknown_fields=True):
@@ -32,13 +35,13 @@ class Publish(Struct, tag_field="type", tag="publish", forbid_unknown_fields=Tru
 
     attributes: dict[str, Any]
     payload: bytes = b""
-    request: int | str | None = None
+    request: int | _Name | None = None
 
 
 class Ack(Struct, tag_field="type", tag="ack", forbid_unknown_fields=True):
     """All that a durable subscription has up to this position is done with."""
 
-    id: str
+    id: _Name
     position: Position
 
 
