@@ -170,7 +170,7 @@ class LinkGreeting(Greeting):
 
     def no_handshake(self, host: str, reason: str) -> None:
         """Note that somebody has come to the neighbours' door without a certificate that counts."""
-        self._guard.write("link_refused", address=host, reason=reason)
+        self._guard.write("link_refused", host=host, reason=reason)
 
     def _hear(self, connection: Connection, frames: list[Frame]) -> None:
         hello = decode_hello(frames[0])
