@@ -320,6 +320,42 @@ def test_failed_logins_make_passwords_of_their_address_wait_and_nothing_else(fol
     run_live(work())
 
 
+def test_passwords_of_one_address_are_tried_one_after_the_other(folder: Folder):
+    """However many connections guess at once, and however late in the greeting they do."""
+
+    async def guess(live: Brokers, at_s: float) -> str:
+        """Prove a password that is wrong so long after the challenge; return the error."""
+        scram = ScramClient([MECHANISM], "bob", "wrong")
+        async with stranger(live[A].address, dials(folder)) as peer:
+            login = Scram(MECHANISM, scram.get_client_first().encode())
+            await peer.send(encode_hello(ClientHello("app", 10, login=login)))
+            challenge = decode_answer((await peer.next_frames())[0])
+            assert isinstance(challenge, Challenge)
+            scram.set_server_first(challenge.message.decode())
+            await asyncio.sleep(at_s)
+            await peer.send(encode_proof(scram.get_client_final().encode()))
+            answer = decode_answer((await peer.next_frames())[0])
+            assert isinstance(answer, Refusal)
+            return answer.error
+
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT, limits={"hello_s": 2.0})) as live:
+            failures = live[A].guard.failures
+            for _ in range(5):
+                failures.failed("127.0.0.1", asyncio.get_running_loop().time())
+            errors = await asyncio.gather(*(guess(live, at_s) for at_s in [0.0] * 8 + [1.3] * 4))
+            assert sorted(errors) == ["ConnectionFailed"] * 11 + ["LoginFailed"]
+            assert failures.total == 6
+            assert "looked at one after the other" in folder.audit(live[A])
+            async with client_as(live[A], folder.by_token()) as client:
+                await client.publish({"x": 1})
+            # Whoever has the right one is not sent away for good: it is tried again.
+            async with client_as(live[A], folder.by_password(), retry_s=20.0) as client:
+                await client.publish({"x": 1})
+
+    run_live(work())
+
+
 def test_broken_key_keeps_nobody_in_who_is_revoked_and_broken_roles_no_key(folder: Folder):
     """Who is in a hurry to shut somebody out makes mistakes: each file counts by itself."""
     roles = folder.files.access.read_text(encoding="utf-8")

@@ -39,6 +39,8 @@ class Buckets(Generic[_Key]):
 
     def _now(self, key: _Key, now: float) -> float:
         left, since = self._left.get(key, (self._burst, now))
-        if now < since:  # a clock that was put back: else nothing would fill until it is there again
+        if (
+            now < since
+        ):  # a clock that was put back: else nothing would fill until it is there again
             self._left[key], since = (left, now), now
         return min(self._burst, left + (now - since) * self._per_s)
