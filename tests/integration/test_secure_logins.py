@@ -386,6 +386,53 @@ def test_broken_key_keeps_nobody_in_who_is_revoked_and_broken_roles_no_key(folde
     run_live(work())
 
 
+@pytest.mark.parametrize("name", [".", "access.toml", "tokens", "tokens/octopis.pem"])
+def test_roles_and_keys_that_everybody_may_write_are_not_taken_meanwhile(folder: Folder, name: str):
+    """Whoever has an account on the machine could let himself in."""
+    path = folder.path / name
+    before = path.stat().st_mode
+    more = folder.files.access.read_text(encoding="utf-8") + '[users.mallory]\nroles = ["all"]\n'
+
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT)) as live:
+            guard = live[A].guard
+            path.chmod(before | 0o002)
+            await until(lambda: f"everybody on this machine may write {path}" in guard.broken)
+            assert guard.broken in live[A].status()["security"]["broken"]
+            assert "access_broken" in folder.audit(live[A])
+            if name in {".", "access.toml"}:
+                folder.say(more)
+                await asyncio.sleep(0.6)
+                assert "mallory" not in guard.access.users
+            path.chmod(before)
+            folder.say(more)
+            await until(lambda: "mallory" in guard.access.users)
+            await until(lambda: not guard.broken)
+
+    run_live(work())
+
+
+def test_secrets_that_everybody_may_read_are_warned_of_at_start_and_when_it_comes_to_that(
+    folder: Folder, caplog: pytest.LogCaptureFixture
+):
+    folder.files.token_key.chmod(0o644)
+
+    def said(path: Path) -> int:
+        return sum("may read" in each and str(path) in each for each in caplog.messages)
+
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT)):
+            assert said(folder.files.token_key) == 2, "once by each broker"
+            assert said(folder.files.access) == 0
+            folder.files.access.chmod(0o604)
+            await until(lambda: said(folder.files.access) == 2)
+            await asyncio.sleep(0.5)
+            assert said(folder.files.access) == 2
+
+    with caplog.at_level("WARNING"):
+        run_live(work())
+
+
 def test_half_of_a_file_that_is_being_written_is_not_taken(folder: Folder):
     """An access.toml that is cut off before its denials makes sense, and would widen roles."""
     whole = folder.files.access.read_text(encoding="utf-8")
