@@ -184,18 +184,11 @@ class LinkGreeting(Greeting):
         hello = decode_hello(frames[0])
         if not isinstance(hello, BrokerHello):
             raise LoginFailed("brokers are taken in here, and clients at another port")
-        end = self._guard.neighbour(connection, hello.broker)
-        refusal = self._reception.refusal(hello)
-        if refusal is not None:
-            raise refusal
-        self._guard.keep(connection, end)
-        self._guard.write("link", broker=hello.broker.short, certificate=end.serial)
+        self._guard.keep(connection, self._guard.neighbour(connection, hello.broker))
         self._reception.take_broker(connection, hello, frames[1:])
 
     def _refuse(self, connection: Connection, failure: OctopisError) -> None:
-        if isinstance(failure, ConnectionFailed | ProtocolError):
-            self._guard.write("link_refused", address=connection.address, reason=str(failure))
-        connection.fail(failure)
+        self._reception.refuse_broker(connection, failure)
 
 
 def host_of(connection: Connection) -> str:

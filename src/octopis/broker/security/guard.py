@@ -125,6 +125,11 @@ class Guard:
         self._links[connection] = end
         connection.closed.add_done_callback(lambda _: self._links.pop(connection, None))
 
+    def is_up(self, connection: Connection) -> None:
+        """Write down that a link is up: who has shown its certificate may be sent away yet."""
+        end = self._links[connection]
+        self.write("link", broker=end.broker.short, certificate=end.serial)
+
     def _is_revoked(self, end: LinkEnd) -> bool:
         return self.access.is_revoked(
             Identity(f"broker {end.broker.short}", Permissions(), credential=end.serial)
@@ -174,7 +179,8 @@ class Guard:
         """Cut a link; whoever dials does so anew, with the certificates that there are then."""
         del self._links[connection]
         reason = f"the certificate of {end.broker.short} {fault}"
-        self.write("link_ended", broker=end.broker.short, reason=reason)
+        event = "link_ended" if connection.is_greeted else "link_refused"
+        self.write(event, broker=end.broker.short, reason=reason)
         _log.warning("%s: the link to %s ends: %s", self._broker.id, end.broker, reason)
         connection.close(reason)
 
