@@ -23,6 +23,7 @@ from octopis.security.tokens import LEEWAY_S
 from support.live import Brokers, client_of, line, overlay, ready, run_live, until
 from support.secure import PASSWORD, Folder, client_as
 from support.strangers import dials, stranger
+from support.terminal import on_terminal
 
 SCOT = line(2)
 A, B = SCOT.brokers
@@ -133,6 +134,32 @@ def test_password_comes_from_the_environment_for_a_user_in_the_address(
         async with ready(folder.overlay(SCOT)) as live:
             async with connect(f"octopis://bob@{live[A].address}", client_id="c") as client:
                 assert client.id == "bob/c"
+
+    run_live(work())
+
+
+def test_password_of_a_user_in_the_address_is_asked_for_on_a_terminal_and_not_shown(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    file = tmp_path / "trust.toml"
+    file.write_text(f'ca = "{folder.files.ca}"\n', encoding="utf-8")
+    monkeypatch.setenv("OCTOPIS_CREDENTIALS", str(file))
+
+    def publish(url: str, password: str) -> tuple[int, str]:
+        with on_terminal(tmp_path, "pub", url, "x=1") as terminal:
+            terminal.wait_until(lambda: "Password of bob:" in "\n".join(terminal.shown))
+            terminal.type(f"{password}\n")
+            return terminal.wait(), "\n".join(terminal.shown)
+
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT)) as live:
+            url = f"octopis://bob@{live[A].address}"
+            status, shown = await asyncio.to_thread(publish, url, PASSWORD)
+            assert (status, PASSWORD in shown) == (0, False), shown
+            assert '"user":"bob","how":"password"' in folder.audit(live[A])
+            status, shown = await asyncio.to_thread(publish, url, "no such word")
+            assert (status, "no such word" in shown) == (1, False), shown
+            assert "user or password is wrong" in shown
 
     run_live(work())
 
