@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from octopis.core.model import BrokerId
+from octopis.core.wire.greeting import ALPN
 from octopis.errors import InvalidConfiguration
 from octopis.security.folder import SecurityFolder
 from octopis.security.modes import check_written_by_few, mode_of, state_of
 from octopis.security.names import PeerCertificate, broker_named, names_of, not_after, serial
 
-ALPN = "octopis"
 _log = logging.getLogger(__name__)
 
 
