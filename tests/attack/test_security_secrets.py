@@ -7,6 +7,8 @@ errors, what commands print, the status, traces, what is on disk, and the proces
 import asyncio
 import base64
 import json
+import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +25,7 @@ from octopis.errors import OctopisError
 from octopis.overlay.deployment import running
 from octopis.security.access import read_access
 from octopis.trace import Level
-from support.live import Brokers, line, run_live, until
+from support.live import Brokers, line, overlay, run_live, until
 from support.overlay_command import SMALL, Shell
 from support.secure import PASSWORD, Folder, client_as
 from support.strangers import dials, stranger
@@ -147,6 +149,27 @@ def test_no_secret_is_in_logs_errors_audit_status_trace_or_on_disk(
         assert must in everything, "what was looked for was not looked at"
     parts = [part for token in tokens for part in token.split(".")[1:]]
     nothing_of([PASSWORD, WRONG, SECRET, *tokens, *parts, *kept], everything)
+
+
+@pytest.mark.parametrize(("is_secure", "mode"), [(True, 0o700), (False, 0o755)])
+def test_traces_with_names_and_filters_are_for_their_owner_alone(
+    folder: Folder, tmp_path: Path, is_secure: bool, mode: int
+):
+    configuration = folder.overlay(SCOT) if is_secure else overlay(SCOT)
+
+    async def work() -> None:
+        trace = TraceOptions(tmp_path / "trace", Level.FULL)
+        async with running(configuration, trace=trace):
+            pass
+
+    before = os.umask(0o022)
+    try:
+        run_live(work())
+    finally:
+        os.umask(before)
+    made = list((tmp_path / "trace").iterdir())
+    assert len(made) == 2
+    assert {stat.S_IMODE(each.stat().st_mode) for each in made} == {mode}
 
 
 def test_no_secret_is_in_what_python_shows_of_what_holds_one(folder: Folder):

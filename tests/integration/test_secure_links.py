@@ -1,6 +1,7 @@
 """Links between brokers with security: mutual TLS, and the certificate of the very neighbour."""
 
 import asyncio
+import json
 import socket
 import ssl
 import time
@@ -11,8 +12,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from octopis.broker.broker import LiveBroker
 from octopis.client.address import Address
 from octopis.core.model import BrokerId
+from octopis.core.wire.control import Goodbye, Refusal, encode_control
 from octopis.core.wire.frames import FrameDecoder, FrameKind
 from octopis.core.wire.greeting import BrokerHello, ClientHello, decode_answer, encode_hello
 from octopis.core.wire.link import overlay_digest
@@ -21,7 +24,7 @@ from octopis.security.certificates import issue_broker, issue_client
 from support.live import line, ready, run_live, until
 from support.processes import free_ports
 from support.secure import DAYS, Folder, client_as, other_authority
-from support.strangers import dials, now, stranger
+from support.strangers import dials, listens, now, stranger
 
 SCOT = line(2)
 A, B = SCOT.brokers
@@ -31,6 +34,10 @@ HELLO = BrokerHello(A, B, overlay_digest(SCOT), "snr")
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path / "security", SCOT)
+
+
+def events(folder: Folder, broker: LiveBroker) -> list[str]:
+    return [json.loads(line)["event"] for line in folder.audit(broker).splitlines()]
 
 
 ROGUES = {
@@ -142,6 +149,89 @@ def test_rogue_at_the_address_of_a_neighbour_hears_nothing(folder: Folder, rogue
 
     with caplog.at_level("INFO"):
         run_live(work())
+
+
+MISMATCHES = {
+    "belongs to another overlay": {"overlay": overlay_digest(line(3))},
+    "looks for": {"to": BrokerId("a", 7)},
+    "routes by bid": {"algorithm": "bid"},
+    "delivers at level 'once'": {"level": "once"},
+}
+
+
+@pytest.mark.parametrize("reason", MISMATCHES)
+def test_neighbour_of_another_topology_is_refused_though_its_certificate_is_right(
+    folder: Folder, reason: str
+):
+    async def work() -> None:
+        async with running(placed(folder), [B]) as live:
+            right = issue_broker(folder.authority, A, (), DAYS, now())
+            async with stranger(live[B].link_address, dials(folder, right)) as peer:
+                await peer.send(encode_hello(replace(HELLO, **MISMATCHES[reason])))
+                answer = decode_answer((await peer.next_frames())[0])
+                assert isinstance(answer, Refusal)
+                assert reason in answer.message
+            assert not live[B].links[A].is_up
+            assert events(folder, live[B]) == ["started", "link_refused"]
+
+    run_live(work())
+
+
+@pytest.mark.parametrize("reason", MISMATCHES)
+def test_what_answers_for_a_neighbour_is_of_the_same_topology_or_no_link_comes_up(
+    folder: Folder, reason: str
+):
+    """The certificate is the neighbour's own: as of an overlay from before, or of another run."""
+    context = listens(folder, issue_broker(folder.authority, B, (), DAYS, now()))
+    right = BrokerHello(B, A, HELLO.overlay, HELLO.algorithm)
+    answers = [replace(right, **MISMATCHES[reason])] * 2
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            await reader.read(1_000)
+            writer.write(encode_hello(answers.pop(0) if answers else right))
+            await reader.read()
+        writer.close()
+
+    async def work() -> None:
+        overlay = placed(folder)
+        async with running(overlay, [A]) as live:
+            link = live[A].links[B]
+            server = await asyncio.start_server(
+                answer, "127.0.0.1", overlay.link_ports[B], ssl=context
+            )
+            try:
+                await until(lambda: link.is_up)
+                assert not answers
+                told = events(folder, live[A])
+                assert told == ["started", "link_refused", "link_refused", "link"]
+                assert reason in folder.audit(live[A])
+            finally:
+                server.close()
+
+    run_live(work())
+
+
+def test_link_is_written_down_once_it_is_up_at_both_ends_and_who_comes_too_late_is_refused(
+    folder: Folder,
+):
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT)) as live:
+            assert events(folder, live[A]) == events(folder, live[B]) == ["started", "link"]
+            right = issue_broker(folder.authority, A, (), DAYS, now())
+            async with stranger(live[B].link_address, dials(folder, right)) as peer:
+                await peer.send(encode_hello(HELLO))
+                answer = decode_answer((await peer.next_frames())[0])
+                assert isinstance(answer, Refusal)
+            assert "is up already" in folder.audit(live[B])
+            async with stranger(live[B].link_address, dials(folder, right)) as peer:
+                gone = encode_control(Goodbye("never mind"))
+                await peer.send(encode_hello(HELLO) + gone)
+                await peer.frames()
+            assert events(folder, live[B]) == ["started", "link", "link_refused"]
+            assert live[B].links[A].is_up
+
+    run_live(work())
 
 
 def test_renewed_certificate_is_shown_to_whoever_connects_next_without_a_restart(folder: Folder):

@@ -19,10 +19,12 @@ from octopis.core.wire.login import MECHANISM, Challenge, Scram, Token, encode_p
 from octopis.errors import ConnectionFailed, LoginFailed, NotPermitted
 from octopis.pipeline.streaming.connection import Home
 from octopis.pipeline.streaming.staging import staging_at
+from octopis.security.failures import FailedLogins
 from octopis.security.tokens import LEEWAY_S
 from support.live import Brokers, client_of, line, overlay, ready, run_live, until
 from support.secure import PASSWORD, Folder, client_as
 from support.strangers import dials, stranger
+from support.terminal import on_terminal
 
 SCOT = line(2)
 A, B = SCOT.brokers
@@ -133,6 +135,32 @@ def test_password_comes_from_the_environment_for_a_user_in_the_address(
         async with ready(folder.overlay(SCOT)) as live:
             async with connect(f"octopis://bob@{live[A].address}", client_id="c") as client:
                 assert client.id == "bob/c"
+
+    run_live(work())
+
+
+def test_password_of_a_user_in_the_address_is_asked_for_on_a_terminal_and_not_shown(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    file = tmp_path / "trust.toml"
+    file.write_text(f'ca = "{folder.files.ca}"\n', encoding="utf-8")
+    monkeypatch.setenv("OCTOPIS_CREDENTIALS", str(file))
+
+    def publish(url: str, password: str) -> tuple[int, str]:
+        with on_terminal(tmp_path, "pub", url, "x=1") as terminal:
+            terminal.wait_until(lambda: "Password of bob:" in "\n".join(terminal.shown))
+            terminal.type(f"{password}\n")
+            return terminal.wait(), "\n".join(terminal.shown)
+
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT)) as live:
+            url = f"octopis://bob@{live[A].address}"
+            status, shown = await asyncio.to_thread(publish, url, PASSWORD)
+            assert (status, PASSWORD in shown) == (0, False), shown
+            assert '"user":"bob","how":"password"' in folder.audit(live[A])
+            status, shown = await asyncio.to_thread(publish, url, "no such word")
+            assert (status, "no such word" in shown) == (1, False), shown
+            assert "user or password is wrong" in shown
 
     run_live(work())
 
@@ -320,6 +348,47 @@ def test_failed_logins_make_passwords_of_their_address_wait_and_nothing_else(fol
     run_live(work())
 
 
+def test_passwords_of_one_address_are_tried_one_after_the_other(folder: Folder):
+    """However many connections guess at once, and however late in the greeting they do."""
+
+    async def guess(live: Brokers, at_s: float) -> str:
+        """Prove a password that is wrong so long after the challenge; return the error."""
+        scram = ScramClient([MECHANISM], "bob", "wrong")
+        async with stranger(live[A].address, dials(folder)) as peer:
+            login = Scram(MECHANISM, scram.get_client_first().encode())
+            await peer.send(encode_hello(ClientHello("app", 10, login=login)))
+            challenge = decode_answer((await peer.next_frames())[0])
+            assert isinstance(challenge, Challenge)
+            scram.set_server_first(challenge.message.decode())
+            await asyncio.sleep(at_s)
+            await peer.send(encode_proof(scram.get_client_final().encode()))
+            answer = decode_answer((await peer.next_frames())[0])
+            assert isinstance(answer, Refusal)
+            return answer.error
+
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT, limits={"hello_s": 3.0})) as live:
+            now, guard = asyncio.get_running_loop().time, live[A].guard
+            for _ in range(7):
+                guard.failures.failed("127.0.0.1", now())
+            errors = await asyncio.gather(*(guess(live, at_s) for at_s in [0.0] * 5 + [1.0] * 3))
+            assert sorted(errors) == ["ConnectionFailed"] * 7 + ["LoginFailed"]
+            assert guard.failures.total == 8
+            assert "looked at one after the other" in folder.audit(live[A])
+            async with client_as(live[A], folder.by_token()) as client:
+                await client.publish({"x": 1})
+            # Whoever has the right one is not sent away for good: it is tried again.
+            guard.failures = FailedLogins()
+            for _ in range(5):
+                guard.failures.failed("127.0.0.1", now())
+            while guard.failures.turn("127.0.0.1", now(), now() + 2.5) is not None:
+                pass
+            async with client_as(live[A], folder.by_password(), retry_s=20.0) as client:
+                await client.publish({"x": 1})
+
+    run_live(work())
+
+
 def test_broken_key_keeps_nobody_in_who_is_revoked_and_broken_roles_no_key(folder: Folder):
     """Who is in a hurry to shut somebody out makes mistakes: each file counts by itself."""
     roles = folder.files.access.read_text(encoding="utf-8")
@@ -348,6 +417,53 @@ def test_broken_key_keeps_nobody_in_who_is_revoked_and_broken_roles_no_key(folde
                 await until(lambda: not guard.broken)
 
     run_live(work())
+
+
+@pytest.mark.parametrize("name", [".", "access.toml", "tokens", "tokens/octopis.pem"])
+def test_roles_and_keys_that_everybody_may_write_are_not_taken_meanwhile(folder: Folder, name: str):
+    """Whoever has an account on the machine could let himself in."""
+    path = folder.path / name
+    before = path.stat().st_mode
+    more = folder.files.access.read_text(encoding="utf-8") + '[users.mallory]\nroles = ["all"]\n'
+
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT)) as live:
+            guard = live[A].guard
+            path.chmod(before | 0o002)
+            await until(lambda: f"everybody on this machine may write {path}" in guard.broken)
+            assert guard.broken in live[A].status()["security"]["broken"]
+            assert "access_broken" in folder.audit(live[A])
+            if name in {".", "access.toml"}:
+                folder.say(more)
+                await asyncio.sleep(0.6)
+                assert "mallory" not in guard.access.users
+            path.chmod(before)
+            folder.say(more)
+            await until(lambda: "mallory" in guard.access.users)
+            await until(lambda: not guard.broken)
+
+    run_live(work())
+
+
+def test_secrets_that_everybody_may_read_are_warned_of_at_start_and_when_it_comes_to_that(
+    folder: Folder, caplog: pytest.LogCaptureFixture
+):
+    folder.files.token_key.chmod(0o644)
+
+    def said(path: Path) -> int:
+        return sum("may read" in each and str(path) in each for each in caplog.messages)
+
+    async def work() -> None:
+        async with ready(folder.overlay(SCOT)):
+            assert said(folder.files.token_key) == 2, "once by each broker"
+            assert said(folder.files.access) == 0
+            folder.files.access.chmod(0o604)
+            await until(lambda: said(folder.files.access) == 2)
+            await asyncio.sleep(0.5)
+            assert said(folder.files.access) == 2
+
+    with caplog.at_level("WARNING"):
+        run_live(work())
 
 
 def test_half_of_a_file_that_is_being_written_is_not_taken(folder: Folder):

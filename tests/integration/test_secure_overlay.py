@@ -57,7 +57,7 @@ def test_one_command_makes_a_folder_and_an_overlay_that_its_commands_can_use(she
         assert "hunter2" not in refused.stderr + refused.stdout
 
         audits = "".join(path.read_text() for path in (shell.folder / "sec/audit").glob("*.jsonl"))
-        assert audits.count('"event":"link"') == 4
+        assert audits.count('"event":"link"') == 8  # four links, each at both its ends
         assert up.stop()[0] == 0
 
 

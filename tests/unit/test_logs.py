@@ -1,7 +1,9 @@
 import logging
+from pathlib import Path
 
 import pytest
 
+from octopis import logs
 from octopis.logs import OneLine, one_line, without_warnings
 
 
@@ -34,3 +36,10 @@ def test_message_is_one_line_in_the_log_and_a_traceback_stays_readable():
     assert OneLine("%(levelname)s %(message)s").format(record) == (
         "ERROR bad: a\\nERROR b\nTraceback:\n  line"
     )
+
+
+def test_every_process_logs_by_the_one_line_formatter():
+    """What strangers say reaches logs of the gateway, too."""
+    source = Path(logs.__file__).parent
+    by_hand = [path for path in source.rglob("*.py") if "basicConfig" in path.read_text("utf-8")]
+    assert by_hand == [Path(logs.__file__)]

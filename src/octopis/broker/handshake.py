@@ -50,7 +50,7 @@ class Reception:
 
     def __init__(self, broker: "LiveBroker") -> None:
         self._broker = broker
-        self._digest = overlay_digest(broker.overlay.scot)
+        self._hello = broker_hello(broker.overlay, broker.id, broker.id)
         self.connections: set[Connection] = set()
 
     def make_connection(self) -> Connection:
@@ -63,7 +63,10 @@ class Reception:
         """Hear who is there, and hand the connection on."""
         hello = decode_hello(frames[0])
         if isinstance(hello, BrokerHello):
-            self.take_broker(connection, hello, frames[1:])
+            try:
+                self.take_broker(connection, hello, frames[1:])
+            except ConnectionFailed as failure:
+                self.refuse_broker(connection, failure)
             return
         self.take_client(connection, hello)
         if len(frames) > 1 and not connection.is_closing:
@@ -77,14 +80,16 @@ class Reception:
         self.connections.discard(connection)
 
     def take_broker(self, connection: Connection, hello: BrokerHello, more: list[Frame]) -> None:
-        """Take a neighbour in, and what it has said after its hello; or refuse it."""
+        """Take a neighbour in, and what it has said after its hello.
+
+        Raises ConnectionFailed where it is none. That its link is up already comes out later.
+        """
         if any(frame.kind in _GIVEN_UP for frame in more):
             connection.abort("the neighbour has given up meanwhile")
             return
         refusal = self.refusal(hello)
         if refusal is not None:
-            connection.fail(refusal)
-            return
+            raise refusal
         self._take_neighbour(connection, hello)
         if more and not connection.is_closing:
             connection.peer.frames_arrived(connection, more)
@@ -161,7 +166,8 @@ class Reception:
             link.cut("the neighbour has dialled anew, and nothing came from the old connection")
         if link.is_up:
             here, there = self._broker.id, hello.broker
-            connection.fail(ConnectionFailed(f"the link between {there} and {here} is up already"))
+            failure = ConnectionFailed(f"the link between {there} and {here} is up already")
+            self.refuse_broker(connection, failure)
         else:
             self._welcome_neighbour(connection, hello)
 
@@ -171,28 +177,42 @@ class Reception:
         answer = broker_hello(overlay, self._broker.id, hello.broker)
         connection.write(encode_hello(answer))
         self._broker.links[hello.broker].up(connection)
+        if self._broker.guard is not None:
+            self._broker.guard.is_up(connection)
 
-    def refusal(self, hello: BrokerHello) -> OctopisError | None:
+    def refuse_broker(self, connection: Connection, failure: OctopisError) -> None:
+        """Close the connection of who is not taken in as a neighbour, and write it down."""
+        if self._broker.guard is not None:
+            reason = str(failure)
+            self._broker.guard.write("link_refused", address=connection.address, reason=reason)
+        connection.fail(failure)
+
+    def refusal(self, hello: BrokerHello) -> ConnectionFailed | None:
         """Return why a broker is not taken in, if it is not."""
         here, there = self._broker.id, hello.broker
-        link = self._broker.links.get(there)
-        if hello.overlay != self._digest:
-            reason = f"{there} belongs to another overlay than {here}: compare their topologies"
-        elif hello.to != here:
-            reason = f"{there} looks for {hello.to}, but this is {here}: compare their addresses"
-        elif link is None:
+        reason = mismatch(self._hello, hello)
+        if not reason and there not in self._broker.links:
             reason = f"{there} is no neighbour of {here}"
-        elif hello.algorithm != self._broker.overlay.routing.algorithm.value:
-            ours = self._broker.overlay.routing.algorithm.value
-            reason = f"{there} routes by {hello.algorithm}, {here} by {ours}"
-        elif hello.level != level_of(self._broker.overlay):
-            ours = level_of(self._broker.overlay)
-            reason = f"{there} delivers at level {hello.level!r}, {here} at {ours!r}"
-        elif not dials(self._broker.overlay.scot, there, here):
+        if not reason and not dials(self._broker.overlay.scot, there, here):
             reason = f"of {here} and {there}, it is {here} that dials"
-        else:
-            return None
-        return ConnectionFailed(reason)
+        return ConnectionFailed(reason) if reason else None
+
+
+def mismatch(ours: BrokerHello, hello: BrokerHello) -> str:
+    """Return why there can be no link with whoever says this hello; empty where there can.
+
+    Both ends look: whoever dials has no reason to believe what answers.
+    """
+    here, there = ours.broker, hello.broker
+    if hello.overlay != ours.overlay:
+        return f"{there} belongs to another overlay than {here}: compare their topologies"
+    if hello.to != here:
+        return f"{there} looks for {hello.to}, but this is {here}: compare their addresses"
+    if hello.algorithm != ours.algorithm:
+        return f"{there} routes by {hello.algorithm}, {here} by {ours.algorithm}"
+    if hello.level != ours.level:
+        return f"{there} delivers at level {hello.level!r}, {here} at {ours.level!r}"
+    return ""
 
 
 def level_of(overlay: OverlayConfiguration) -> str:
@@ -282,7 +302,7 @@ class Dialler:
         """Say that TLS has failed: whoever is at the neighbour's address is not the neighbour."""
         assert self._guard is not None, "TLS is spoken where there is security"
         reason = getattr(failure, "verify_message", None) or failure.reason or str(failure)
-        self._guard.write("link_refused", address=str(self._address), reason=reason)
+        self._write_refused(reason)
         self._broker.warnings.say(
             asyncio.get_running_loop().time(),
             "refusals",
@@ -300,8 +320,13 @@ class Dialler:
             self._guard.neighbour(connection, self._link.neighbour)
         except LoginFailed as failure:
             reason = f"at {self._address}: {failure}"
-            self._guard.write("link_refused", address=str(self._address), reason=str(failure))
+            self._write_refused(str(failure))
             raise LoginFailed(reason) from failure
+
+    def _write_refused(self, reason: str) -> None:
+        """Write down that whoever is at the neighbour's address is not taken for it."""
+        if self._guard is not None:
+            self._guard.write("link_refused", address=str(self._address), reason=reason)
 
     def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:
         """Hear the neighbour's answer to our hello."""
@@ -319,10 +344,17 @@ class Dialler:
             return
         if not isinstance(answer, BrokerHello) or answer.broker != self._link.neighbour:
             raise ProtocolError(f"{self._address} is not {self._link.neighbour}")
+        reason = mismatch(self._hello, answer)
+        if reason:
+            self._write_refused(reason)
+            connection.fail(ConnectionFailed(reason))
+            return
         self._backoff.reset()
         if self._guard is not None:
             self._guard.keep(connection, self._guard.neighbour(connection, answer.broker))
         self._link.up(connection)
+        if self._guard is not None:
+            self._guard.is_up(connection)
         if len(frames) > 1:
             self._link.frames_arrived(connection, frames[1:])
 

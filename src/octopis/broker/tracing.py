@@ -36,8 +36,13 @@ class TraceOptions:
 class Tracing:
     """Writes the traces of some brokers. Use it as a context manager."""
 
-    def __init__(self, options: TraceOptions, brokers: Sequence[BrokerId]) -> None:
-        """Make the files; raise InvalidConfiguration where a folder holds something already."""
+    def __init__(
+        self, options: TraceOptions, brokers: Sequence[BrokerId], *, is_private: bool = False
+    ) -> None:
+        """Make the files; raise InvalidConfiguration where a folder holds something already.
+
+        With `is_private` nobody but their owner gets into the folders: filters and names are there.
+        """
         from octopis.trace.writer import TraceWriter  # noqa: PLC0415 - loads Arrow
 
         self.level = options.level
@@ -46,6 +51,9 @@ class Tracing:
                 broker: TraceWriter(options.folder / broker.short, options.level, ROW_GROUP)
                 for broker in brokers
             }
+            if is_private:
+                for writer in self._writers.values():
+                    writer.folder.chmod(0o700)
         except OSError as failure:
             raise InvalidConfiguration(
                 f"cannot write a trace to {options.folder}: {failure.strerror}"

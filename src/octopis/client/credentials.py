@@ -22,6 +22,7 @@ from typing import Any
 
 from octopis.client.login import Login, no_login, password_login, token_login
 from octopis.core.model.suggestion import did_you_mean
+from octopis.core.wire.greeting import ALPN
 from octopis.errors import InvalidConfiguration
 
 CREDENTIALS_VARIABLE = "OCTOPIS_CREDENTIALS"
@@ -30,7 +31,6 @@ PASSWORD_FILE_VARIABLE = "OCTOPIS_PASSWORD_FILE"  # noqa: S105 - the name of a v
 
 _SECRETS = ("password", "token")
 _PATHS = ("ca", "certificate", "key", "password_file", "token_file")
-_ALPN = "octopis"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ class Credentials:
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
-        context.set_alpn_protocols([_ALPN])
+        context.set_alpn_protocols([ALPN])
         try:
             if self.ca is None:
                 context.load_default_certs()

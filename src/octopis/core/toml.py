@@ -8,6 +8,7 @@ What reads, checks, writes and documents it takes all of that from there.
 """
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from enum import Enum
@@ -20,6 +21,7 @@ from octopis.core.model.suggestion import did_you_mean
 from octopis.errors import InvalidConfiguration
 
 _Document = TypeVar("_Document", bound=Struct)
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 # Reading
@@ -179,6 +181,11 @@ def encode_value(value: object) -> str:
             return "".join(["[\n", *(f"  {item},\n" for item in items), "]"])
         return f"[{', '.join(items)}]"
     return repr(value)
+
+
+def encode_key(name: str) -> str:
+    """Return a name as TOML has it where a key stands: bare where it may be."""
+    return name if _BARE_KEY.fullmatch(name) else encode_text(name)
 
 
 def encode_text(text: str) -> str:

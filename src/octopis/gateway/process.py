@@ -20,6 +20,7 @@ from octopis.gateway.overlay_view import view_of_document
 from octopis.gateway.security import security_of
 from octopis.gateway.serving.server import quiet_uvicorn, serve
 from octopis.gateway.settings import GatewayOptions
+from octopis.logs import log_to_stderr
 from octopis.overlay.deployment import raise_file_limit, spare_the_collector
 from octopis.overlay.gateway import GatewayOrder
 from octopis.overlay.orders import hear_orders, say
@@ -30,7 +31,7 @@ _LATEST_END_S = 8.0
 
 def main() -> None:
     """Run a gateway until told to stop."""
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
+    log_to_stderr(LOG_FORMAT, logging.INFO)
     quiet_uvicorn()
     order = msgspec.json.decode(sys.argv[1], type=GatewayOrder)
     raise_file_limit()

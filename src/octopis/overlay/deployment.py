@@ -145,7 +145,10 @@ async def running(
     pace = Pace()
     parse_filter("TRUE")  # the grammar is loaded before anybody waits for a broker
     async with AsyncExitStack() as stack:
-        tracing = None if trace is None else stack.enter_context(Tracing(trace, chosen))
+        tracing = None
+        if trace is not None:
+            made = Tracing(trace, chosen, is_private=overlay.is_secure)
+            tracing = stack.enter_context(made)
         if overlay.metrics.is_on:
             from octopis.broker.metrics.server import exposed  # noqa: PLC0415 - an extra brings it
 

@@ -32,6 +32,7 @@ from octopis.errors import (
     LoginFailed,
 )
 from octopis.security.identity import NOTHING, Identity, Permissions
+from octopis.security.names import read_serial
 from octopis.security.passwords import StoredPassword, read_password
 
 NAME_MAX = 64
@@ -121,7 +122,7 @@ class Access:
         self.digest = digest
         """The SHA-256 of the file."""
 
-        self._certificates = frozenset(map(_serial, revoked.certificates))
+        self._certificates = frozenset(map(read_serial, revoked.certificates))
         self._tokens = frozenset(revoked.tokens)
         self._gone = frozenset(revoked.users)
         self.passwords = [user.password for user in users.values() if user.password is not None]
@@ -153,7 +154,7 @@ class Access:
         if identity.name in self._gone:
             return True
         if identity.how == "certificate":
-            return _serial(identity.credential) in self._certificates
+            return read_serial(identity.credential) in self._certificates
         return identity.how == "token" and identity.credential in self._tokens
 
     def current(self, identity: Identity) -> Identity | None:
@@ -363,17 +364,6 @@ def _at(place: str) -> Iterator[None]:
 def _exact(value: Value) -> tuple[type, Value]:
     """Return what tells values apart: 1, 1.0 and TRUE are equal in Python, and differ here."""
     return type(value), value
-
-
-def _serial(text: str) -> int:
-    """Return a serial number, however it is written: in capitals, with colons, with zeros."""
-    try:
-        return int(text.replace(":", ""), 16)
-    except ValueError as failure:
-        raise InvalidConfiguration(
-            f"{text[:NAME_MAX]!a} is no serial number in hexadecimal, as `octopis security` and "
-            "openssl show it"
-        ) from failure
 
 
 def _is_password_of(user: User, identity: Identity) -> bool:

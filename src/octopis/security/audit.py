@@ -21,16 +21,24 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from octopis.errors import InvalidConfiguration
+from octopis.security.buckets import Buckets
+from octopis.security.failures import place_of
 
 LINES_PER_S = 100
-"""Of one kind of event. What is beyond is counted, and the count is written."""
+"""Of one kind of event about one user or address, for ever. What is beyond is counted, and the
+count is written. Nobody's lines take the place of another's."""
+
+LINES_AT_ONCE = 2_000
+"""As many of them as come in one burst: all clients of one user may log in anew at one time."""
+
+_PARTIES_MAX = 10_000
 
 LINE_MAX = 2**20
 TEXT_MAX = 1_000
@@ -58,13 +66,16 @@ class AuditLog:
     """
 
     def __init__(
-        self, path: Path, clock: Callable[[], float] = time.time, lines_per_s: int = LINES_PER_S
+        self,
+        path: Path,
+        clock: Callable[[], float] = time.time,
+        lines_per_s: int = LINES_PER_S,
+        lines_at_once: int = LINES_AT_ONCE,
     ) -> None:
         self._path = path
         self._clock = clock
-        self._lines_per_s = lines_per_s
         self._second = 0
-        self._lines: Counter[str] = Counter()
+        self._lines: Buckets[tuple[str, str]] = Buckets(lines_per_s, lines_at_once, _PARTIES_MAX)
         self._omitted: Counter[str] = Counter()
         self.failure = ""
         """Why the latest line could not be written; empty where it was."""
@@ -88,10 +99,11 @@ class AuditLog:
         """Write a line: what happened, and facts, which are texts, numbers or lists of these."""
         assert not _OWN & facts.keys(), "the log has these itself"
         self.tick()
-        if self._lines[event] >= self._lines_per_s:
+        share, now = (event, _whose(facts)), self._clock()
+        if not self._lines.has(share, now):
             self._omitted[event] += 1
             return
-        self._lines[event] += 1
+        self._lines.take(share, now)
         if not self._append(event, {name: _plain(value) for name, value in facts.items()}):
             self._omitted[event] += 1
 
@@ -100,7 +112,6 @@ class AuditLog:
         second = int(self._clock())
         if second != self._second:
             self._second = second
-            self._lines.clear()
             self._tell_omitted()
 
     def close(self) -> None:
@@ -252,6 +263,15 @@ def _damaged(path: Path, reason: str) -> InvalidConfiguration:
         f"the audit log {path} is damaged: {reason}; keep it for whoever looks into that, and move "
         "it away so that a new one begins"
     )
+
+
+def _whose(facts: Mapping[str, object]) -> str:
+    """Return whom an event is about: a user, or whoever is at an address; empty for the broker."""
+    if "user" in facts:
+        return f"user {facts['user']}"
+    if "address" in facts:
+        return place_of(str(facts["address"]).rpartition(":")[0])
+    return place_of(str(facts.get("host", "")))
 
 
 def _sealed(said: dict[str, object]) -> tuple[bytes, str]:

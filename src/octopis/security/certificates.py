@@ -22,9 +22,6 @@ from octopis.errors import InvalidConfiguration
 from octopis.files import fill_private, whole_file
 from octopis.security.names import broker_in, broker_uri, client_in, client_uri, serial_text
 
-AUTHORITY_DAYS = 3650
-BROKER_DAYS = 365
-CLIENT_DAYS = 90
 HOSTS = ("localhost", "127.0.0.1", "::1")
 """Where a broker of this machine is dialled."""
 

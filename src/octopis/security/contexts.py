@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from octopis.core.model import BrokerId
+from octopis.core.wire.greeting import ALPN
 from octopis.errors import InvalidConfiguration
 from octopis.security.folder import SecurityFolder
+from octopis.security.modes import check_written_by_few, mode_of, state_of
 from octopis.security.names import PeerCertificate, broker_named, names_of, not_after, serial
 
-ALPN = "octopis"
 _log = logging.getLogger(__name__)
 
 
@@ -97,6 +98,7 @@ class Contexts:
     def _load(self) -> None:
         """Make everything first, and take it only when all of it works."""
         folder, broker = self._folder, self._broker
+        check_written_by_few(folder.own(broker))
         clients = listener_context(folder, broker)
         links = link_listener_context(folder, broker)
         dial = link_dial_context(folder, broker)
@@ -111,17 +113,9 @@ class Contexts:
         self.own = Own(not_after(certificate), serial(certificate))
 
     def _files(self) -> tuple[tuple[int, ...], ...]:
-        folder = self._folder
-        own = folder.certificate(self._broker), folder.key(self._broker)
-        return tuple(_state(path) for path in (folder.ca, folder.clients_ca, *own))
-
-
-def _state(path: Path) -> tuple[int, ...]:
-    try:
-        found = path.stat()
-    except OSError:  # what is to be read then, reading it says
-        return ()
-    return found.st_ino, found.st_mtime_ns, found.st_size
+        place, brokers, *files = self._folder.own(self._broker)
+        modes = mode_of(place), mode_of(brokers)
+        return (modes, *map(state_of, files))
 
 
 def _context(protocol: int, folder: SecurityFolder, broker: BrokerId) -> ssl.SSLContext:

@@ -4,6 +4,9 @@ A broker answers a wrong login and a right password only after `delay`; tokens a
 which nobody guesses one, let in at once. Right ones do not take the failures away: whoever has one
 account could else try passwords of another between logins of its own. Only time does, one failure
 after each `FORGET_S` without another.
+
+Passwords of one address wait for each other (`turn`): else as many could be tried in one delay as
+an address may have connections.
 """
 
 import ipaddress
@@ -21,6 +24,9 @@ class _Failures:
     count: int
     since: float
     """When the latest was, or when the latest was forgotten."""
+
+    free_at: float = 0.0
+    """When the next password may be looked at."""
 
 
 class FailedLogins:
@@ -51,6 +57,21 @@ class FailedLogins:
         """Return how many seconds the answer to a login from there is to wait."""
         found = self._found(place_of(address), now)
         return 0.0 if found is None else min(MOST_S, FIRST_S * 2.0 ** (found.count - 1))
+
+    def turn(self, address: str, now: float, latest: float) -> float | None:
+        """Return how many seconds the answer to a password from there is to wait: it has its turn.
+
+        None where those before it take until `latest`, when it has to be answered: then it must not
+        be looked at. The next one waits for all of the delay, however soon this one is answered.
+        """
+        found = self._found(place_of(address), now)
+        if found is None:
+            return 0.0
+        begins = max(now, found.free_at)
+        if begins > latest:
+            return None
+        found.free_at = begins + self.delay(address, now)
+        return max(0.0, min(found.free_at, latest) - now)
 
     def _found(self, place: str, now: float) -> _Failures | None:
         found = self._table.get(place)

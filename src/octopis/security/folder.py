@@ -13,16 +13,16 @@
 `octopis security init` makes it; an operator's own certificates may be put in as well.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from octopis.core.model import BrokerId
 from octopis.errors import InvalidConfiguration
+from octopis.security.modes import check_written_by_few, listed
 from octopis.security.names import written
 
 FOLDER_MODE = 0o700
 _FOR_ALL = 0o007
-_FEW = 5
 
 
 class SecurityFolder:
@@ -38,6 +38,26 @@ class SecurityFolder:
         self.tokens = path / "tokens"
         self.token_key = path / "token.key"
         self.login_key = path / "login.key"
+
+    @property
+    def roles(self) -> list[Path]:
+        """What says who may do what: whoever can write one of these can say it."""
+        return [self.path, self.access]
+
+    @property
+    def token_keys(self) -> list[Path]:
+        """What says whose tokens count."""
+        return [self.path, self.tokens, *sorted(self.tokens.glob("*.pem"))]
+
+    def own(self, broker: BrokerId) -> list[Path]:
+        """Return what a broker proves itself by, and whom it trusts."""
+        own = self.certificate(broker), self.key(broker)
+        return [self.path, self.brokers, self.ca, self.clients_ca, *own]
+
+    @property
+    def secrets(self) -> list[Path]:
+        """What nobody else should read; some of it is better kept elsewhere."""
+        return [self.access, self.ca_key, self.token_key, self.login_key]
 
     @property
     def clients_ca(self) -> Path:
@@ -69,10 +89,11 @@ class SecurityFolder:
         """Return where the file is that clients of a user are given."""
         return self.clients / f"{name}.toml"
 
-    def check(self, brokers: Iterable[BrokerId]) -> None:
+    def check(self, brokers: Collection[BrokerId]) -> None:
         """Raise InvalidConfiguration where something is missing that these brokers need.
 
-        Also where everybody on the machine may read a key.
+        Also where everybody on the machine may read a broker's key, or write anything that brokers
+        take something from.
         """
         if not self.path.is_dir():
             raise InvalidConfiguration(
@@ -93,6 +114,8 @@ class SecurityFolder:
                 f"everybody on this machine may use {self._listed(open_to_all)}: "
                 "take that away with chmod 600"
             )
+        written = [*self.roles, *self.token_keys, *self.secrets, self.path / "audit"]
+        check_written_by_few([*written, *(path for key in brokers for path in self.own(key))])
 
     def _check_there(self, needed: Iterable[Path]) -> None:
         missing = [path for path in needed if not path.exists()]
@@ -103,5 +126,4 @@ class SecurityFolder:
             )
 
     def _listed(self, paths: list[Path]) -> str:
-        few = ", ".join(str(path.relative_to(self.path)) for path in paths[:_FEW])
-        return f"{few} and {len(paths) - _FEW} more" if len(paths) > _FEW else few
+        return listed([path.relative_to(self.path) for path in paths])

@@ -13,8 +13,6 @@ from octopis.core.toml import encode_table
 from octopis.errors import OperationFailed
 from octopis.files import whole_folder, write_private
 from octopis.security.certificates import (
-    AUTHORITY_DAYS,
-    CLIENT_DAYS,
     Issued,
     issue_broker,
     issue_client,
@@ -22,6 +20,7 @@ from octopis.security.certificates import (
     make_token_keys,
 )
 from octopis.security.folder import FOLDER_MODE, SecurityFolder
+from octopis.security.names import AUTHORITY_DAYS, CLIENT_DAYS
 
 FIRST_USER = "operator"
 

@@ -26,9 +26,13 @@ BROKER = f"{OURS}broker:"
 CLIENT = f"{OURS}client:"
 DAY_S = 86_400
 
+AUTHORITY_DAYS, BROKER_DAYS, CLIENT_DAYS = 3650, 365, 90
+"""How long certificates hold that are made here."""
+
 PeerCertificate = Mapping[str, Any]
 """A verified certificate, as `ssl.SSLSocket.getpeercert` gives it."""
 
+_SHOWN = 64
 _USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 
 
@@ -52,16 +56,21 @@ def client_uri(name: str) -> str:
 
 
 def is_user_name(name: str) -> bool:
-    """Tell whether users may be called so: no slash, which sets names of theirs apart from them."""
+    """Tell whether a certificate can be a user's of that name.
+
+    It stands in a URI there, and files are named by it: so fewer names will do than access.toml has
+    room for (`access.is_name`). Whoever is called otherwise logs in by password or token.
+    """
     return _USER.fullmatch(name) is not None
 
 
 def check_user_name(name: str) -> None:
-    """Raise InvalidConfiguration where users may not be called so."""
+    """Raise InvalidConfiguration where no certificate can be a user's of that name."""
     if not is_user_name(name):
         raise InvalidConfiguration(
-            f"{name!r} cannot be a user's name: take 1 to 64 letters (a to z), digits and . _ @ -, "
-            "a letter or a digit first"
+            f"{name!r} cannot be a user's name in a certificate: that has 1 to 64 letters (a to "
+            "z), digits and . _ @ -, a letter or a digit first; users with other names log in by "
+            "password or token"
         )
 
 
@@ -127,6 +136,20 @@ def serial_text(number: int) -> str:
     """Return a serial number as `serial` does."""
     digits = f"{number:X}"
     return digits.zfill(len(digits) + len(digits) % 2)
+
+
+def read_serial(text: str) -> int:
+    """Return a serial number, however it is written: in capitals, with colons, with zeros.
+
+    Raises InvalidConfiguration for what is none.
+    """
+    try:
+        return int(text.replace(":", ""), 16)
+    except ValueError as failure:
+        raise InvalidConfiguration(
+            f"{text[:_SHOWN]!a} is no serial number in hexadecimal, as `octopis security show` and "
+            "openssl show it"
+        ) from failure
 
 
 def days_left(ends_at: float, now: float) -> float:

@@ -4,8 +4,7 @@ A handshake of TLS costs a broker some milliseconds, whoever asks for it. Who go
 login pays nothing here; who only knocks, again and again, finds the door closed for a while.
 """
 
-from collections import OrderedDict
-
+from octopis.security.buckets import Buckets
 from octopis.security.failures import ADDRESSES_MAX, place_of
 
 
@@ -13,26 +12,15 @@ class Strangers:
     """How many from each address may come to nothing. Times are of any steady clock."""
 
     def __init__(self, per_s: float, burst: int, addresses_max: int = ADDRESSES_MAX) -> None:
-        self._per_s = per_s
-        self._burst = float(burst)
-        self._addresses_max = addresses_max
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._left: Buckets[str] = Buckets(per_s, burst, addresses_max)
 
     def __len__(self) -> int:
         return len(self._left)
 
     def may_come(self, address: str, now: float) -> bool:
         """Tell whether one more from there may try."""
-        return self._now(place_of(address), now) >= 1
+        return self._left.has(place_of(address), now)
 
     def came_to_nothing(self, address: str, now: float) -> None:
         """Count one that has tried, and was not let in."""
-        place = place_of(address)
-        self._left[place] = max(0.0, self._now(place, now) - 1), now
-        self._left.move_to_end(place)
-        if len(self._left) > self._addresses_max:  # that which has had longest to fill
-            self._left.popitem(last=False)
-
-    def _now(self, place: str, now: float) -> float:
-        left, since = self._left.get(place, (self._burst, now))
-        return min(self._burst, left + (now - since) * self._per_s)
+        self._left.take(place_of(address), now)

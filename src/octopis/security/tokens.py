@@ -28,13 +28,11 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key, l
 from jwt.exceptions import InvalidJTIError, InvalidSubjectError
 from msgspec import Struct
 
+from octopis.core.wire.login import TOKEN_MAX
 from octopis.errors import InvalidConfiguration, LoginFailed
 from octopis.security.access import NAME_MAX, ROLES_MAX, check_name, is_name
 
 ALGORITHM = "EdDSA"
-TOKEN_MAX = 4_096
-"""Characters of a token. What is longer is not looked at."""
-
 KEYS_MAX = 8
 """Keys that may have signed: a token without a `kid` is tried with each."""
 

@@ -3,17 +3,14 @@
 What all of it means for a broker is not here: this only looks at names.
 """
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from octopis.core.model.suggestion import did_you_mean
-from octopis.core.toml import encode_table, encode_text, read
+from octopis.core.toml import encode_key, encode_table, read
 from octopis.errors import InvalidConfiguration
-from octopis.security.names import check_user_name
-
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
+from octopis.security.names import check_user_name, read_serial
 
 
 class AccessText:
@@ -30,14 +27,14 @@ class AccessText:
     @property
     def revoked_certificates(self) -> frozenset[int]:
         """The serial numbers of certificates that are revoked, however they are written."""
-        numbers = self._revoked.get("certificates", ())
+        numbers = self._revoked.get("certificates", [])
+        place = f"{self._where}: revoked.certificates"
+        if not isinstance(numbers, list) or not all(isinstance(each, str) for each in numbers):
+            raise InvalidConfiguration(f"{place} is a list of texts, each a serial number")
         try:
-            return frozenset(int(each.replace(":", ""), 16) for each in numbers)
-        except (AttributeError, TypeError, ValueError) as failure:
-            raise InvalidConfiguration(
-                f"{self._where}: revoked.certificates is a list of texts, each a serial number as "
-                "`octopis security show` has it"
-            ) from failure
+            return frozenset(map(read_serial, numbers))
+        except InvalidConfiguration as failure:
+            raise InvalidConfiguration(f"{place}: {failure}") from failure
 
     def is_revoked(self, name: str) -> bool:
         """Tell whether a user is revoked, whatever they log in with."""
@@ -61,7 +58,7 @@ class AccessText:
             raise InvalidConfiguration(
                 f"{name} is new: give a --role; there are {self._known()} in {self._where}"
             )
-        key = name if _BARE.fullmatch(name) else encode_text(name)
+        key = encode_key(name)
         end = "\r\n" if "\r\n" in self._text else "\n"
         table = encode_table(f"users.{key}", {"roles": list(roles)}).replace("\n", end)
         longer = f"{self._text}{'' if self._text.endswith(end) else end}{end}{table}"

@@ -38,6 +38,7 @@ def test_fuzz_is_guided_by_coverage_and_keeps_what_it_learns(octopis, tmp_path):
     (found,) = json.loads(printed)["targets"]
     assert found["inputs"] == 3000
     assert found["faults"] == []
+    assert 0 < found["slowest_ms"] <= 10
     seeds = TARGETS["link"].seeds()
     kept = list((tmp_path / "link" / "corpus").iterdir())
     assert len(kept) == found["corpus"] > len(seeds)

@@ -196,10 +196,21 @@ def test_check_minds_files_that_others_may_read_and_a_missing_secret(
 ):
     folder.access.chmod(0o644)
     folder.login_key.unlink()
+    folder.token_key.chmod(0o604)
     _, printed, _ = octopis("security", "check", str(folder.path))
     words = " ".join(printed.split())
+    assert f"everybody on this machine may read {folder.token_key}" in words.replace(" -", "-")
     assert "mind: others than the owner may read or write" in words
     assert "strangers can tell which users there are" in words
+
+
+@pytest.mark.parametrize("name", [".", "access.toml", "tokens", "login.key"])
+def test_check_refuses_what_everybody_may_write(octopis: Run, folder: SecurityFolder, name: str):
+    path = folder.path / name
+    path.chmod(path.stat().st_mode | 0o002)
+    status, printed, error = octopis("security", "check", str(folder.path))
+    assert (status, printed) == (2, "")
+    assert f"everybody on this machine may write {path}" in error
 
 
 def test_check_says_what_is_wrong_and_where(octopis: Run, folder: SecurityFolder):

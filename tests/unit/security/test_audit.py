@@ -184,7 +184,7 @@ def test_facts_cannot_take_the_place_of_the_logs_own(path: Path):
 
 
 def test_flood_of_one_event_is_counted_and_hides_no_other(path: Path, clock: Clock):
-    log = AuditLog(path, clock, lines_per_s=10)
+    log = AuditLog(path, clock, lines_per_s=10, lines_at_once=10)
     for _ in range(1000):
         log.write("login_failed", user="mallory")
     log.write("role_changed", user="alice")
@@ -200,8 +200,70 @@ def test_flood_of_one_event_is_counted_and_hides_no_other(path: Path, clock: Clo
     assert verify(path).lines == 13
 
 
+@pytest.mark.parametrize(
+    ("flood", "other"),
+    [
+        ({"user": "mallory"}, {"user": "bob"}),
+        ({"address": "192.0.2.1:1"}, {"address": "192.0.2.2:1"}),
+        ({"address": "2001:db8::1:1"}, {"address": "2001:db8:0:1::1:1"}),
+        ({"host": "192.0.2.1"}, {"host": "192.0.2.2"}),
+        ({"user": "192.0.2.1"}, {"address": "192.0.2.1:1"}),
+        ({"user": "mallory"}, {}),
+    ],
+)
+def test_nobodys_flood_hides_what_others_do(
+    path: Path, clock: Clock, flood: dict[str, str], other: dict[str, str]
+):
+    """As with a token that was stolen: its one login must be there, whoever makes a noise."""
+    log = AuditLog(path, clock)
+    for _ in range(5):
+        for _ in range(3_000):
+            log.write("login", **flood)
+        log.write("login", **other, client="thief")
+        clock.now += 0.5
+    log.close()
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    assert [line.get("client") for line in lines].count("thief") == 5
+    assert 2_000 <= sum(line["event"] == "login" for line in lines) <= 2_300
+    assert sum(line["event"] == "omitted" for line in lines) == 3
+
+
+def test_another_port_or_address_of_one_host_is_no_way_around_its_share(path: Path):
+    log = AuditLog(path, Clock(), lines_at_once=10)
+    for port in range(50):
+        log.write("login_failed", address=f"192.0.2.1:{port}")
+        log.write("login_failed", address=f"2001:db8::{port}:7400")
+        log.write("link_refused", host="192.0.2.1")
+    log.close()
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    assert len(lines) == 31
+    assert lines[-1]["lines"] == {"login_failed": 80, "link_refused": 40}
+
+
+def test_all_clients_of_a_user_may_log_in_anew_at_one_time_without_a_line_lost(path: Path):
+    log = AuditLog(path, Clock())
+    for number in range(1_500):
+        log.write("session_ended", user="service", client=f"service/{number}")
+        log.write("login", user="service", client=f"service/{number}")
+    log.close()
+    assert verify(path).lines == 3_000
+    assert b"omitted" not in path.read_bytes()
+
+
+def test_clock_that_goes_back_lets_no_more_through(path: Path, clock: Clock):
+    log = AuditLog(path, clock, lines_per_s=1, lines_at_once=1)
+    log.write("login", user="al")
+    clock.now -= 500.0
+    log.write("login", user="al")
+    clock.now += 1.0
+    log.write("login", user="al")
+    log.close()
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    assert [line["event"] for line in lines] == ["login", "omitted", "login"]
+
+
 def test_close_tells_what_was_omitted(path: Path):
-    log = AuditLog(path, Clock(), lines_per_s=1)
+    log = AuditLog(path, Clock(), lines_per_s=1, lines_at_once=1)
     for _ in range(3):
         log.write("limit")
     log.close()

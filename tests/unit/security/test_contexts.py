@@ -210,6 +210,57 @@ def test_key_that_everybody_may_read_is_refused(folder: SecurityFolder):
         folder.check([A0])
 
 
+WRITABLE = [
+    ".",
+    "access.toml",
+    "ca.pem",
+    "clients-ca.pem",
+    "brokers",
+    "brokers/a,0.pem",
+    "tokens",
+    "tokens/octopis.pem",
+    "login.key",
+    "ca.key",
+    "token.key",
+    "audit",
+]
+
+
+@pytest.mark.parametrize("name", WRITABLE)
+def test_what_everybody_may_write_is_refused(folder: SecurityFolder, name: str):
+    (folder.path / "audit").mkdir()
+    folder.tokens.mkdir(exist_ok=True)
+    for each in ("clients-ca.pem", "tokens/octopis.pem", "login.key", "token.key", "ca.key"):
+        if not (folder.path / each).exists():
+            (folder.path / each).write_bytes(folder.ca.read_bytes())
+    folder.check([A0])
+    path = folder.path / name
+    path.chmod(path.stat().st_mode | 0o020)  # whom the group has in it, the operator has chosen
+    folder.check([A0])
+    path.chmod(path.stat().st_mode | 0o002)
+    with pytest.raises(InvalidConfiguration, match=f"may write {path}, .*chmod o-w"):
+        folder.check([A0])
+
+
+def test_new_files_that_everybody_may_write_are_not_taken(
+    folder: SecurityFolder, authority: Issued
+):
+    contexts = Contexts(folder, A0)
+    before = contexts.own
+    put(folder, A0, new(authority))
+    folder.ca.chmod(0o666)
+    assert not contexts.refresh()
+    assert "may write" in contexts.broken
+    assert contexts.own == before
+    folder.ca.chmod(0o644)
+    assert contexts.refresh()
+    assert contexts.broken == ""
+    assert contexts.own != before
+    folder.path.chmod(0o777)
+    assert not contexts.refresh()
+    assert "may write" in contexts.broken
+
+
 def test_pair_that_is_written_again_keeps_what_its_group_may_do(
     folder: SecurityFolder, authority: Issued
 ):

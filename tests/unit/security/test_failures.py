@@ -1,5 +1,7 @@
 """Failed logins slow down the answers to their address, and to no other."""
 
+import pytest
+
 from octopis.security.failures import FailedLogins
 
 
@@ -47,3 +49,26 @@ def test_all_addresses_of_one_ipv6_host_are_one():
     assert failures.delay("192.0.2.1", 0) == 0.1
     failures.failed("a socket", 0)
     assert failures.delay("a socket", 0) == 0.1
+
+
+def test_passwords_of_one_address_have_their_turns_one_after_the_other():
+    failures = FailedLogins()
+    assert [failures.turn("192.0.2.1", 0, 4.5) for _ in range(3)] == [0, 0, 0]  # nothing failed
+    for _ in range(4):
+        failures.failed("192.0.2.1", 0)
+    seen = [failures.turn("192.0.2.1", 0, 4.5) for _ in range(9)]
+    assert seen[:6] == pytest.approx([0.8, 1.6, 2.4, 3.2, 4.0, 4.5])
+    assert seen[6:] == [None] * 3
+    assert failures.turn("192.0.2.2", 0, 4.5) == 0
+    assert failures.turn("192.0.2.1", 4.0, 8.5) == pytest.approx(1.6)
+
+
+def test_who_waits_until_it_must_be_answered_has_no_shorter_turn():
+    failures = FailedLogins()
+    for _ in range(9):
+        failures.failed("192.0.2.1", 0)
+    assert failures.turn("192.0.2.1", 4.4, 4.5) == pytest.approx(0.1)
+    assert failures.turn("192.0.2.1", 4.4, 4.5) is None
+    assert failures.turn("192.0.2.1", 4.9, 9.3) is None
+    assert failures.turn("192.0.2.1", 5.0, 9.5) == 4.5
+    assert failures.turn("192.0.2.1", 20.0, 19.9) is None  # too late for any answer

@@ -12,9 +12,9 @@ import pytest
 import uvloop
 
 from octopis.core.model import BrokerId
+from octopis.core.wire.greeting import ALPN
 from octopis.security.certificates import Issued, now_utc
 from octopis.security.contexts import (
-    ALPN,
     link_dial_context,
     link_listener_context,
     listener_context,

@@ -63,9 +63,16 @@ def test_revoked_certificates_are_numbers_however_they_are_written():
     assert not access.is_revoked("alice")
 
 
-@pytest.mark.parametrize("wrong", ['["no number"]', "[12]", "3"])
-def test_revoked_certificates_that_are_none_are_refused(wrong: str):
-    with pytest.raises(InvalidConfiguration, match=r"f: revoked\.certificates is a list"):
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ('["no number"]', ": 'no number' is no serial number"),
+        ("[12]", " is a list of texts"),
+        ("3", " is a list of texts"),
+    ],
+)
+def test_revoked_certificates_that_are_none_are_refused(wrong: str, reason: str):
+    with pytest.raises(InvalidConfiguration, match=rf"f: revoked\.certificates{reason}"):
         _ = AccessText(f"[revoked]\ncertificates = {wrong}", "f").revoked_certificates
 
 

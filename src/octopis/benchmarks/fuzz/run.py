@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from octopis.benchmarks.fuzz.child import Plan, Told
-from octopis.benchmarks.fuzz.laws import Check, Fault, fault_of
+from octopis.benchmarks.fuzz.laws import Check, Fault, fault_of, least_s
 from octopis.benchmarks.fuzz.targets import TARGETS, Target
 from octopis.benchmarks.processes import resident_mb
 from octopis.errors import InvalidConfiguration, MissingExtra, OperationFailed
@@ -55,6 +55,9 @@ class Fuzzed(Struct, frozen=True):
     end_mb: float
     grown_mb: float
     """What going through the corpus again adds, without instruments."""
+
+    slowest_ms: float
+    """What the slowest input of the corpus takes of the CPU, without instruments."""
 
     faults: tuple[Fault, ...]
 
@@ -102,6 +105,7 @@ def fuzz(target: Target, inputs: int, seconds: float, seed: int, folder: Path) -
         faults = _looked_at_again(target, check, folder / "found")
         found = [each.read_bytes() for each in sorted((folder / "corpus").iterdir())]
         grown_mb = growth_mb(check, found[:_REPLAYED_MAX])
+        slowest_ms = slowest_s(check, found[:_REPLAYED_MAX]) * 1000
     if grown_mb > GROWTH_MB_MAX:
         faults.append(Fault(target.name, f"memory grows: {grown_mb:.1f} MB", b""))
     return Fuzzed(
@@ -112,6 +116,7 @@ def fuzz(target: Target, inputs: int, seconds: float, seed: int, folder: Path) -
         round(told.warm_mb, 1),
         round(told.end_mb, 1),
         round(grown_mb, 1),
+        round(slowest_ms, 2),
         tuple(faults),
     )
 
@@ -152,6 +157,13 @@ def _looked_at_again(target: Target, check: Check, folder: Path) -> list[Fault]:
         if fault is not None:
             faults.setdefault(fault, Fault(target.name, fault, data))
     return list(faults.values())
+
+
+def slowest_s(check: Check, inputs: list[bytes]) -> float:
+    """Return how long the slowest of inputs that break no law takes, the least of some tries."""
+    return max(
+        (least_s(check, each) for each in inputs if fault_of(check, each) is None), default=0
+    )
 
 
 def growth_mb(check: Check, inputs: list[bytes], cases: int = _CASES) -> float:

@@ -39,7 +39,7 @@ class Greeting(ABC):
         self._guard = guard
         self._reception = reception
         self._loop = asyncio.get_running_loop()
-        self._until = self._loop.time() + broker.overlay.limits.hello_s
+        self._latest = self._loop.time() + broker.overlay.limits.hello_s - _SPARE_S
 
     def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:
         """Hear who is there."""
@@ -82,46 +82,54 @@ class ClientGreeting(Greeting):
             raise ProtocolError("it goes on before it is welcomed")
         if self._challenge is not None:
             challenge, self._challenge = self._challenge, None
-            message = decode_proof(frames[0]).message
-            self._decide(connection, lambda: challenge.finish(message))
+            self._finish(connection, challenge, decode_proof(frames[0]).message)
             return
         hello = decode_hello(frames[0])
         if not isinstance(hello, ClientHello):
             raise LoginFailed("clients are taken in here, and brokers at another port")
         self._hello = hello
-        found = self._guard.logins
-        self._decide(
-            connection, lambda: found.begin(hello.login, connection.certificate, time.time())
-        )
+        self._begin(connection, hello)
 
-    def _decide(
-        self,
-        connection: Connection,
-        step: Callable[[], Identity | Challenge | tuple[Identity, bytes]],
-    ) -> None:
-        """Take a step of a login, and answer it; slowly where logins from there have failed.
-
-        A right password waits as a wrong one does: else what does not wait would tell.
-        """
-        host = connection.address.rpartition(":")[0]
+    def _begin(self, connection: Connection, hello: ClientHello) -> None:
+        """Look at a hello: it is a whole login, or the beginning of one by password."""
+        host = host_of(connection)
         now = self._loop.time()
-        wait_s = min(self._guard.failures.delay(host, now), self._until - _SPARE_S - now)
+        wait_s = min(self._guard.failures.delay(host, now), self._latest - now)
         try:
-            found = step()
+            found = self._guard.logins.begin(hello.login, connection.certificate, time.time())
         except LoginFailed as failure:
-            self._is_decided = True
-            self._guard.failures.failed(host, now)
-            self._later(wait_s, connection, partial(self._refuse, connection, failure))
+            self._fail(wait_s, connection, failure)
             return
         if isinstance(found, Challenge):
             self._challenge = found
             connection.write(encode_challenge(found.message))
             return
+        self._is_decided = True  # nobody guesses a signature: who has one waits for no other
+        self._let_in(connection, found, b"")
+
+    def _finish(self, connection: Connection, challenge: Challenge, message: bytes) -> None:
+        """Look at the proof of a password, where logins have failed in its turn and slowly.
+
+        A right password waits as a wrong one does: else what does not wait would tell.
+        """
+        host = host_of(connection)
+        wait_s = self._guard.failures.turn(host, self._loop.time(), self._latest)
+        if wait_s is None:
+            self._is_decided = True
+            self._refuse(connection, _too_many(host))
+            return
+        try:
+            identity, verifier = challenge.finish(message)
+        except LoginFailed as failure:
+            self._fail(wait_s, connection, failure)
+            return
         self._is_decided = True
-        identity, verifier = found if isinstance(found, tuple) else (found, b"")
-        if identity.how != "password":  # nobody guesses a signature: who has one waits for no other
-            wait_s = 0.0
         self._later(wait_s, connection, partial(self._let_in, connection, identity, verifier))
+
+    def _fail(self, wait_s: float, connection: Connection, failure: LoginFailed) -> None:
+        self._is_decided = True
+        self._guard.failures.failed(host_of(connection), self._loop.time())
+        self._later(wait_s, connection, partial(self._refuse, connection, failure))
 
     def _later(self, wait_s: float, connection: Connection, answer: Callable[[], None]) -> None:
         if wait_s <= 0:
@@ -153,7 +161,7 @@ class ClientGreeting(Greeting):
         )
 
     def _refuse(self, connection: Connection, failure: OctopisError) -> None:
-        if isinstance(failure, LoginFailed):
+        if isinstance(failure, ConnectionFailed):
             login = None if self._hello is None else self._hello.login
             self._guard.write(
                 "login_failed",
@@ -170,21 +178,27 @@ class LinkGreeting(Greeting):
 
     def no_handshake(self, host: str, reason: str) -> None:
         """Note that somebody has come to the neighbours' door without a certificate that counts."""
-        self._guard.write("link_refused", address=host, reason=reason)
+        self._guard.write("link_refused", host=host, reason=reason)
 
     def _hear(self, connection: Connection, frames: list[Frame]) -> None:
         hello = decode_hello(frames[0])
         if not isinstance(hello, BrokerHello):
             raise LoginFailed("brokers are taken in here, and clients at another port")
-        end = self._guard.neighbour(connection, hello.broker)
-        refusal = self._reception.refusal(hello)
-        if refusal is not None:
-            raise refusal
-        self._guard.keep(connection, end)
-        self._guard.write("link", broker=hello.broker.short, certificate=end.serial)
+        self._guard.keep(connection, self._guard.neighbour(connection, hello.broker))
         self._reception.take_broker(connection, hello, frames[1:])
 
     def _refuse(self, connection: Connection, failure: OctopisError) -> None:
-        if isinstance(failure, ConnectionFailed | ProtocolError):
-            self._guard.write("link_refused", address=connection.address, reason=str(failure))
-        connection.fail(failure)
+        self._reception.refuse_broker(connection, failure)
+
+
+def host_of(connection: Connection) -> str:
+    """Return where the other end is, without its port."""
+    return connection.address.rpartition(":")[0]
+
+
+def _too_many(host: str) -> ConnectionFailed:
+    """Return what to tell whose password was not looked at. It is no failed login: try again."""
+    return ConnectionFailed(
+        f"too many logins have failed at {host}, and passwords from there are looked at one after "
+        "the other: try again later, or log in by token or certificate"
+    )

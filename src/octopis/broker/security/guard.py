@@ -23,6 +23,13 @@ from octopis.security.failures import FailedLogins
 from octopis.security.folder import SecurityFolder
 from octopis.security.identity import Identity, Permissions
 from octopis.security.login import Logins
+from octopis.security.modes import (
+    check_written_by_few,
+    listed,
+    mode_of,
+    read_by_all,
+    state_of,
+)
 from octopis.security.names import broker_named, days_left, not_after, serial
 from octopis.security.tokens import LEEWAY_S
 
@@ -61,6 +68,7 @@ class Guard:
         self.failures = FailedLogins()
         audit = self._folder.audit(broker.id)
         self._audit = AuditLog(audit) if self._options.audit else None
+        self._warn_of_readers()
         self.write("started", certificate=self.contexts.own.serial, access=self.access.digest)
         self.broken = ""
         """Why what access.toml says now is not in force; empty where it is."""
@@ -117,6 +125,11 @@ class Guard:
         self._links[connection] = end
         connection.closed.add_done_callback(lambda _: self._links.pop(connection, None))
 
+    def is_up(self, connection: Connection) -> None:
+        """Write down that a link is up: who has shown its certificate may be sent away yet."""
+        end = self._links[connection]
+        self.write("link", broker=end.broker.short, certificate=end.serial)
+
     def _is_revoked(self, end: LinkEnd) -> bool:
         return self.access.is_revoked(
             Identity(f"broker {end.broker.short}", Permissions(), credential=end.serial)
@@ -166,7 +179,8 @@ class Guard:
         """Cut a link; whoever dials does so anew, with the certificates that there are then."""
         del self._links[connection]
         reason = f"the certificate of {end.broker.short} {fault}"
-        self.write("link_ended", broker=end.broker.short, reason=reason)
+        event = "link_ended" if connection.is_greeted else "link_refused"
+        self.write(event, broker=end.broker.short, reason=reason)
         _log.warning("%s: the link to %s ends: %s", self._broker.id, end.broker, reason)
         connection.close(reason)
 
@@ -197,7 +211,7 @@ class Guard:
         self._seen = state
         before = self.access
         # Each by itself: who is revoked is out, also where some key's file is broken.
-        broken = [self._tried(self._read_access), self._tried(self.logins.refresh)]
+        broken = [self._tried(self._read_access), self._tried(self._read_keys)]
         self.broken = "; ".join(filter(None, broken))
         if self.broken:
             _log.error("%s goes on with what it has: %s", self._broker.id, self.broken)
@@ -206,9 +220,24 @@ class Guard:
             _log.info("%s has taken roles or keys again", self._broker.id)
             self.write("access_reloaded", access=self.access.digest, **changes(before, self.access))
             self._take()
+        self._warn_of_readers()
 
     def _read_access(self) -> None:
+        check_written_by_few(self._folder.roles)
         self.access = read_access(self._folder.access)
+
+    def _read_keys(self) -> None:
+        check_written_by_few(self._folder.token_keys)
+        self.logins.refresh()
+
+    def _warn_of_readers(self) -> None:
+        found = read_by_all(self._folder.secrets)
+        if found:
+            _log.warning(
+                "everybody on the machine of %s may read %s: take that away with chmod 600",
+                self._broker.id,
+                listed(found),
+            )
 
     @staticmethod
     def _tried(read: Callable[[], None]) -> str:
@@ -229,14 +258,8 @@ class Guard:
                 self._end_link(connection, end, "is revoked")
 
     def _state(self) -> Mapping[str, tuple[int, ...]]:
-        """Return what tells that a file is another one now."""
-        paths = [self._folder.access, *sorted(self._folder.tokens.glob("*.pem"))]
-        return {str(path): _state_of(path) for path in paths}
-
-
-def _state_of(path: Path) -> tuple[int, ...]:
-    try:
-        found = path.stat()
-    except OSError:  # what is wrong, reading it says
-        return ()
-    return found.st_ino, found.st_mtime_ns, found.st_size
+        """Return what tells that a file is another one now, or that others may do more with it."""
+        place, tokens, *keys = self._folder.token_keys
+        changed = {str(path): state_of(path) for path in (self._folder.access, *keys)}
+        modes = [place, tokens, *self._folder.secrets]
+        return {**changed, "modes": tuple(map(mode_of, modes))}

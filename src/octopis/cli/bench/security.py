@@ -80,7 +80,17 @@ def bench_fuzz(  # noqa: PLR0913, PLR0917 - each is an option of the command
     else:
         output.print_table(
             "Fuzzing, guided by coverage",
-            ("target", "inputs", "s", "corpus", "warm MB", "end MB", "grows MB", "faults"),
+            (
+                "target",
+                "inputs",
+                "s",
+                "corpus",
+                "warm MB",
+                "end MB",
+                "grows MB",
+                "slowest ms",
+                "faults",
+            ),
             [
                 (
                     each.target,
@@ -90,6 +100,7 @@ def bench_fuzz(  # noqa: PLR0913, PLR0917 - each is an option of the command
                     each.warm_mb,
                     each.end_mb,
                     each.grown_mb,
+                    each.slowest_ms,
                     len(each.faults),
                 )
                 for each in found

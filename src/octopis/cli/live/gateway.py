@@ -27,6 +27,7 @@ from octopis.gateway.serving.server import (
     url_of,
 )
 from octopis.gateway.settings import GatewayLimits, GatewayOptions, parse_limits, parse_origins
+from octopis.logs import log_to_stderr
 from octopis.overlay.deployment import raise_file_limit, spare_the_collector
 from octopis.overlay.gateway import DEFAULT_PORT
 from octopis.overlay.process import LOG_FORMAT
@@ -128,7 +129,7 @@ def run(  # noqa: PLR0913, PLR0917 - each is an option of the command
     )
     check_place(view, options)
     tls_of(options)  # what is wrong with it is said at once
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=LOG_FORMAT)
+    log_to_stderr(LOG_FORMAT, logging.WARNING)
     quiet_uvicorn()
     raise_file_limit()
     parse_filter("TRUE")  # the language is loaded before anybody waits for it

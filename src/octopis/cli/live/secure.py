@@ -13,10 +13,11 @@ def prepared(overlay: NamedOverlay, *, init: bool) -> str:
     if not overlay.configuration.is_secure:
         return ""
     # They load cryptography, which brokers without security do without.
-    from octopis.cli.security.init import BROKER_DAYS, hosts_of  # noqa: PLC0415
+    from octopis.cli.security.init import hosts_of  # noqa: PLC0415
     from octopis.security.certificates import now_utc  # noqa: PLC0415
     from octopis.security.folder import SecurityFolder  # noqa: PLC0415
     from octopis.security.making import FIRST_USER, make_folder  # noqa: PLC0415
+    from octopis.security.names import BROKER_DAYS  # noqa: PLC0415
 
     path = Path(overlay.configuration.security.folder)
     folder = SecurityFolder(path)

@@ -6,6 +6,7 @@ from octopis.cli import output
 from octopis.cli.security.options import FolderArgument, folder_at
 from octopis.security.access import Access, User, read_access
 from octopis.security.identity import NOTHING
+from octopis.security.modes import check_written_by_few, read_by_all
 
 _OTHERS_MAY = 0o077
 
@@ -17,11 +18,17 @@ def check(folder: FolderArgument, as_json: output.JsonFlag = False) -> None:
     here first.
     """
     place = folder_at(folder)
+    check_written_by_few([*place.roles, *place.token_keys, *place.secrets])
     access = read_access(place.access)
     users = [_facts(access, user) for user in access.users.values()]
     warnings = _warnings(access)
     if place.access.stat().st_mode & _OTHERS_MAY:
         warnings.append(f"others than the owner may read or write {place.access}: chmod 600 it")
+    warnings += [
+        f"everybody on this machine may read {path}: chmod 600 it"
+        for path in read_by_all(place.secrets)
+        if path != place.access
+    ]
     if not place.login_key.exists():
         warnings.append(
             f"{place.login_key} is not there: by the salts that two brokers send, strangers can "

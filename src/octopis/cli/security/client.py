@@ -8,10 +8,8 @@ from octopis.cli import output
 from octopis.cli.security.options import DaysOption, FolderArgument, folder_at
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.files import write_private
-from octopis.security.names import check_user_name, client_uri
+from octopis.security.names import CLIENT_DAYS, check_user_name, client_uri
 from octopis.security.users import AccessText, read_access_text
-
-CLIENT_DAYS = 90
 
 
 def client(

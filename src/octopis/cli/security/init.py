@@ -14,8 +14,7 @@ from octopis.core.toml import encode_text
 from octopis.errors import InvalidConfiguration
 from octopis.files import check_new_folder
 from octopis.overlay.settings import NamedOverlay
-
-BROKER_DAYS = 365
+from octopis.security.names import BROKER_DAYS
 
 
 def init(

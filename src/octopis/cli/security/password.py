@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from octopis.core.toml import encode_table, encode_text
+from octopis.core.toml import encode_key, encode_table, encode_text
 from octopis.core.wire.login import ITERATIONS_MAX, ITERATIONS_MIN
 from octopis.errors import InvalidConfiguration
 from octopis.security.access import check_name
@@ -48,7 +48,9 @@ def password(
         )
     line = make_password(secret, iterations)
     if role:
-        sys.stdout.write(encode_table(f"users.{_key(name)}", {"roles": role, "password": line}))
+        sys.stdout.write(
+            encode_table(f"users.{encode_key(name)}", {"roles": role, "password": line})
+        )
     else:
         sys.stdout.write(f"password = {encode_text(line)}\n")
 
@@ -69,8 +71,3 @@ def _read_line() -> str:
     if not found:
         raise InvalidConfiguration("there is no password on standard input: write it as one line")
     return found
-
-
-def _key(name: str) -> str:
-    is_bare = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
-    return name if is_bare else encode_text(name)

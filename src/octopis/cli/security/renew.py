@@ -83,8 +83,9 @@ def _issued_again(held: "Held", authority: "Issued", days: int | None, now: date
     """Issue a certificate again, where the old one is, and return until when it holds."""
     from octopis.security import certificates  # noqa: PLC0415
     from octopis.security.inventory import BROKER  # noqa: PLC0415
+    from octopis.security.names import BROKER_DAYS, CLIENT_DAYS  # noqa: PLC0415
 
-    usual = certificates.BROKER_DAYS if held.kind == BROKER else certificates.CLIENT_DAYS
+    usual = BROKER_DAYS if held.kind == BROKER else CLIENT_DAYS
     old = certificates.read_certificate(held.path)
     issued = certificates.renew(authority, old, days or usual, now)
     try:

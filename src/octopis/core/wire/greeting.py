@@ -14,6 +14,9 @@ from octopis.core.wire.login import Challenge, Login, decode_challenge
 from octopis.errors import ProtocolError
 
 MAGIC = "octopis"
+
+ALPN = MAGIC
+"""What TLS says is spoken within."""
 VERSION = 1
 HELLO_MAX = 8_192
 """A frame before the hello is at most so long, so that strangers cost no memory."""
