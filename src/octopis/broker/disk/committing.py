@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 from octopis.broker.clients.rates import Rates
 from octopis.broker.clients.session import ClientSession
-from octopis.broker.disk.keeping import Keeping
+from octopis.broker.disk.keeping import Answer, Keeping
 from octopis.broker.disk.slowed import Slowed
 from octopis.broker.effects import Effects
 from octopis.core.delivery.lasting.records import Staged
@@ -56,7 +56,7 @@ class Committing:
         self._slowed = Slowed(rates, window, self._take_late)
         self._staged_ns = int(staged_s * 1e9)
         self._loop = asyncio.get_running_loop()
-        self._asked: dict[tuple[bytes, int], list[tuple[ClientSession, int]]] = {}
+        self._asked: dict[tuple[bytes, int], list[Answer]] = {}
         self._decoded: dict[tuple[bytes, int], tuple[int, list[Published]]] = {}
         """Of each batch the piece that is being published: its first row, and all."""
 
@@ -76,6 +76,7 @@ class Committing:
         self._effects.flush()
 
     def _do(self, session: ClientSession, request: StagingRequest) -> None:
+        self._keeping.check()
         source = _source(session, request.query)
         if isinstance(request, StageRows):
             self._stage(session, request, source)
@@ -92,7 +93,7 @@ class Committing:
         count, rows = _checked(session, request.rows)
         attempt = Attempt(source, request.batch, request.part, request.attempt)
         self._keep(attempt, request.first, count, rows)
-        self._answer([(session, request.request)])
+        self._answer([Answer(session, request.request)])
 
     def _keep(self, attempt: Attempt, first: int, count: int, rows: bytes) -> None:
         """Stage rows; those that are there are left out: they are sent again after a break."""
@@ -119,23 +120,23 @@ class Committing:
             reason = f"{refusal} (rows that were staged under another role do not count)"
             raise InvalidNotification(reason) from refusal
         if commit is None:
-            self._answer([(session, request.request)])
+            self._answer([Answer(session, request.request)])
             return
-        self._asked.setdefault(commit.key, []).append((session, request.request))
+        self._asked.setdefault(commit.key, []).append(Answer(session, request.request))
         self.go_on()
 
     def _drop(self, session: ClientSession, request: DropStaged, source: bytes) -> None:
         if (source, request.batch) not in self._staging.commits:  # else it is decided
             for part, number in request.attempts:
                 self._staging.drop(Attempt(source, request.batch, part, number))
-        self._answer([(session, request.request)])
+        self._answer([Answer(session, request.request)])
 
-    def _answer(self, asked: list[tuple[ClientSession, int]]) -> None:
-        self._keeping.when_synced(partial(self._say, asked))
+    def _answer(self, asked: list[Answer]) -> None:
+        self._keeping.when_synced(partial(self._say, asked), asked)
 
-    def _say(self, asked: list[tuple[ClientSession, int]]) -> None:
+    def _say(self, asked: list[Answer], refusal: OctopisError | None = None) -> None:
         for session, request in asked:
-            session.answer(request)
+            session.answer(request, refusal)
             self._effects.add(session)
 
     def look_after(self) -> None:
@@ -158,7 +159,10 @@ class Committing:
     def _turn(self) -> None:
         self._is_scheduled = False
         keeping = self._keeping
-        if keeping.is_behind or keeping.failure is not None or keeping.channels.holds_batches:
+        if keeping.failure is not None:
+            self._refuse_all(keeping.failure)
+            return
+        if keeping.is_behind or keeping.channels.holds_batches:
             return  # it is looked at again when publishers may go on
         is_any = False
         for commit in list(self._staging.commits.values()):
@@ -166,6 +170,12 @@ class Committing:
         self._effects.flush()
         if is_any:
             self.go_on()
+
+    def _refuse_all(self, failure: OctopisError) -> None:
+        """Tell who waits for a batch that it does not go on in this life of the broker."""
+        while self._asked:
+            self._say(self._asked.popitem()[1], failure)
+        self._effects.flush()
 
     def _publish(self, commit: Commit) -> bool:
         """Publish some rows of a batch; tell if there are more that may go."""

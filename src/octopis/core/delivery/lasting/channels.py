@@ -241,7 +241,15 @@ class LastingChannels(Channels):
     def keep(
         self, arrived: Sequence[NotificationMessage], matches: list[list[str]]
     ) -> list[list[str]]:
-        """Write down what durable subscriptions want; return who else gets it now."""
+        """Write down what durable subscriptions want; return who else gets it now.
+
+        Where the disk has failed nothing is acknowledged: it comes again, to the next life.
+        """
+        if self._shelf.has_failed:
+            return [
+                self._ordinary(found) if self.receiver.is_fresh(message) else []
+                for message, found in zip(arrived, matches, strict=True)
+            ]
         lasts: dict[int, int] = {}
         kept_for: dict[Durable, None] = {}
         left = []
@@ -269,7 +277,7 @@ class LastingChannels(Channels):
     def arrived(self, post: Post, now_ns: int) -> None:
         """Take in a post for this broker."""
         super().arrived(post, now_ns)
-        if not self._released:
+        if not self._released and not self._shelf.has_failed:
             self._await({})
 
     def _await(self, lasts: dict[int, int]) -> None:
@@ -294,6 +302,10 @@ class LastingChannels(Channels):
             self._checkpoint = None
             self._shelf.go_on()
         self._look_at_room()
+
+    def fail(self) -> None:
+        """Know that nothing can be written any more: what is not on disk now never will be."""
+        self._shelf.has_failed = True
 
     @property
     def is_blocked(self) -> bool:

@@ -100,6 +100,9 @@ class Shelf:
         self.damaged: set[int] = set()
         """Records that were found damaged when they were read."""
 
+        self.has_failed = False
+        """Whether nothing can be written any more."""
+
         self._holders: dict[int, int] = {}
         self._waiting: list[int] | None = None
 
