@@ -12,7 +12,6 @@ from octopis.broker.clients.session import ClientSession
 from octopis.broker.disk.keeping import Answer, Keeping
 from octopis.broker.disk.slowed import Slowed
 from octopis.broker.effects import Effects
-from octopis.core.delivery.lasting.records import Staged
 from octopis.core.delivery.lasting.staging import Attempt, Commit
 from octopis.core.wire.durable import CommitStaged, DropStaged, StageRows, StagingRequest
 from octopis.core.wire.frames import FRAME_MAX
@@ -25,7 +24,13 @@ from octopis.core.wire.published import (
     decode_numbered,
     without_first,
 )
-from octopis.errors import InvalidNotification, OctopisError, StoreFull
+from octopis.errors import (
+    InvalidNotification,
+    OctopisError,
+    StoreDamaged,
+    StoreFailed,
+    StoreFull,
+)
 
 _ROWS = 1_024
 """So many are published in one turn of the event loop."""
@@ -179,7 +184,11 @@ class Committing:
 
     def _publish(self, commit: Commit) -> bool:
         """Publish some rows of a batch; tell if there are more that may go."""
-        rows = self._next(commit) if commit.done < commit.count else []
+        try:
+            rows = self._next(commit) if commit.done < commit.count else []
+        except StoreFailed as failure:
+            self._undo(commit, failure)
+            return False
         part = rows[: self._free(rows)] if rows else []
         if part:
             self._keeping.take(part, [])
@@ -191,14 +200,27 @@ class Committing:
             return False
         return len(part) == len(rows)
 
+    def _undo(self, commit: Commit, failure: StoreFailed) -> None:
+        """Let go of a batch of which rows cannot be read, and tell who waits for it."""
+        piece, first = commit.piece(commit.done)
+        refusal = StoreDamaged(
+            failure.folder,
+            f"rows {first + 1:,} to {first + piece.count:,} of the {commit.count:,} of batch "
+            f"{commit.decision.batch} cannot be read: {failure.reason}; {commit.done:,} rows are "
+            "published. Write the batch again: what is published of it is left out, row by row",
+        )
+        _log.error("%s: %s", self._keeping.name, refusal)
+        self._decoded.pop(commit.key, None)
+        self._staging.undo(commit)
+        self._say(self._asked.pop(commit.key, []), refusal)
+
     def _next(self, commit: Commit) -> list[Published]:
         """Return the next rows of a batch; a piece of what was staged is decoded in one go."""
         first, rows = self._decoded.get(commit.key, (0, []))
         if not first <= commit.done < first + len(rows):
             piece, first = commit.piece(commit.done)
-            (record,) = self._keeping.channels.read_records([piece.position])
-            assert isinstance(record, Staged), "a batch is made of rows"
-            rows = decode_numbered(record.rows, commit.decision.source, commit.sequence(first))
+            staged = self._keeping.channels.read_staged(piece.position)
+            rows = decode_numbered(staged, commit.decision.source, commit.sequence(first))
             self._decoded[commit.key] = first, rows
         at = commit.done - first
         return rows[at : at + _ROWS]

@@ -110,6 +110,12 @@ class Keeping:
         )
         for damage in self.store.damages:
             _log.error("%s has lost records: %s", self._id, damage)
+        for there in self.channels.staging.undone:
+            _log.error(
+                "%s does not go on with a batch that was committed: of it only %s are not damaged; "
+                "it has to be written again",
+                *(self._id, there),
+            )
 
     def begin(
         self, core: Broker, effects: Effects, stir: Callable[[], None], wake: Callable[[], None]

@@ -77,6 +77,27 @@ def test_what_stands_behind_a_damaged_piece_does_not_count():
     assert again.staged(ATTEMPT) == 1_700
 
 
+def test_a_decided_batch_that_is_not_whole_after_a_death_has_to_be_written_again():
+    store, staging = staged(1_000, 500, 200)
+    staging.stage(ATTEMPT._replace(source=b"p"), 0, 10, b"rows", NOW_NS)
+    assert staging.decide(b"q", 0, [(0, 7, 1_700)]) is not None
+    assert staging.decide(b"p", 0, [(0, 7, 10)]) is not None
+    records = list(enumerate(store._log, 1))
+    del records[1]
+    again = next_life(records, store)
+    assert again.undone == ["1,000 of 1,700 rows of part 0 of batch 0"]
+    assert list(again.commits) == [(b"p", 0)]
+    assert not again.is_decided(b"q", 0)
+    with pytest.raises(InvalidNotification, match=r"1,000 of 1,700 rows of part 0 .* staged here"):
+        again.decide(b"q", 0, [(0, 7, 1_700)])
+    again.stage(ATTEMPT._replace(attempt=8), 0, 1_700, b"rows once more", NOW_NS)
+    commit = again.decide(b"q", 0, [(0, 8, 1_700)])
+    assert commit is not None
+    again.finish(commit)
+    again.finish(again.commits[b"p", 0])
+    assert again.bytes == 0
+
+
 def test_what_is_dropped_leaves_its_room_to_others():
     _, staging = staged(1_000, 500)
     assert staging.bytes > 0

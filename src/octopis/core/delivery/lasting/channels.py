@@ -24,7 +24,6 @@ from octopis.core.delivery.lasting.records import (
     Copy,
     Decision,
     Publication,
-    Record,
     Staged,
     decode_record,
 )
@@ -39,6 +38,7 @@ from octopis.core.routing.algorithms.hosts import Host
 from octopis.core.routing.algorithms.target_routing import Accepted
 from octopis.core.routing.messages import NotificationMessage, Subscription
 from octopis.core.topology import SCOT
+from octopis.errors import StoreDamaged
 
 _SPARSE = 0.5
 """A part of the log of which less is needed is written again, where room is short."""
@@ -178,9 +178,15 @@ class LastingChannels(Channels):
         """How many records were found damaged when they were read."""
         return len(self._shelf.damaged)
 
-    def read_records(self, positions: Sequence[int]) -> list[Record]:
-        """Return records of the log."""
-        return self._shelf.read(positions)
+    def read_staged(self, position: int) -> bytes:
+        """Return rows that were staged. Raises StoreFailed where they cannot be read."""
+        try:
+            (record,) = self._shelf.read([position])
+        except StoreDamaged:
+            self._shelf.damaged.add(position)
+            raise
+        assert isinstance(record, Staged), "a batch is made of rows"
+        return record.rows
 
     def has(self, notification: Notification) -> bool:
         """Tell whether a publication was accepted before: it is sent again."""

@@ -75,11 +75,14 @@ class Staged(Struct, frozen=True, array_like=True, tag=4, gc=False):
 
 
 class Decision(Struct, frozen=True, array_like=True, tag=5):
-    """Which attempts, by part and number, of a batch are published."""
+    """Which attempts of a batch are published: their parts, numbers, and how many rows they have.
+
+    So it is known whether all of these are there still.
+    """
 
     source: bytes
     batch: int
-    attempts: tuple[tuple[int, int], ...]
+    attempts: tuple[tuple[int, int, int], ...]
 
 
 class Copy(Struct, frozen=True, array_like=True, tag=6, gc=False):

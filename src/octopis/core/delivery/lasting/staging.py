@@ -3,7 +3,9 @@
 Whoever writes batches (a streaming query, say) stages the rows of a batch in parts, each perhaps in
 several attempts, and then commits: it names the attempts that count. The decision is on disk before
 the first of them is published, so after a crash the broker goes on with it; and a batch that was
-committed before is known, whoever sends it again, with whatever attempts.
+committed before is known, whoever sends it again, with whatever attempts. Where rows of a decided
+batch are damaged nothing more of it is published, and the decision is undone: the batch is to be
+written again, and what was published of it is known by the numbers of its rows.
 
     Staged      rows of an attempt at a part of a batch: a piece, as it came
     Decision    which attempts of a batch are published
@@ -92,6 +94,11 @@ class Commit:
         """Whose batch it is, and which."""
         return self.decision.source, self.decision.batch
 
+    @property
+    def attempts(self) -> list[Attempt]:
+        """The attempts that are published."""
+        return [Attempt(*self.key, part, number) for part, number, _ in self.decision.attempts]
+
     def sequence(self, row: int) -> int:
         """Return the number by which a row is known to be published."""
         return self.decision.batch << SEQUENCE_BITS | row
@@ -117,6 +124,8 @@ class Staging:
         self.commits: dict[tuple[bytes, int], Commit] = {}
         self._found: dict[Attempt, dict[int, Piece]] = {}
         self._decisions: dict[tuple[bytes, int], tuple[int, Decision]] = {}
+        self.undone: list[str] = []
+        """Of which decided batches rows were not found in this life, and what is there of them."""
 
     # From earlier lives
 
@@ -135,7 +144,10 @@ class Staging:
         pieces[record.first] = _piece_of(record, position)
 
     def recovered(self, publishers: Publishers, now_ns: int) -> None:
-        """Go on with batches that were decided; drop what belongs to those that are done."""
+        """Go on with batches that were decided; drop what belongs to those that are done.
+
+        What is left of a batch that is not whole stays staged: whoever commits it again is told.
+        """
         for attempt, found in self._found.items():
             for piece in self._in_order(found):
                 self._add(attempt, piece, now_ns)
@@ -143,12 +155,15 @@ class Staging:
         for position, decision in self._decisions.values():
             if self.is_committed(decision.source, decision.batch):
                 self._store.free(position)
+            elif missing := self._missing(decision):
+                self._store.free(position)
+                self.undone.append(missing)
             else:
                 self._begin(decision, position, publishers.last(decision.source))
         self._decisions.clear()
+        chosen = {each for commit in self.commits.values() for each in commit.attempts}
         for attempt in list(self._rows):
-            is_decided = (attempt.source, attempt.batch) in self.commits
-            if not is_decided and self.is_committed(attempt.source, attempt.batch):
+            if attempt not in chosen and self.is_decided(attempt.source, attempt.batch):
                 self.drop(attempt)
 
     def _in_order(self, found: dict[int, Piece]) -> list[Piece]:
@@ -165,9 +180,17 @@ class Staging:
             self._store.free(left.position)
         return pieces
 
+    def _missing(self, decision: Decision) -> str:
+        """Return what is not there of a batch, in a sentence; nothing where all is."""
+        for part, number, count in decision.attempts:
+            there = self.staged(Attempt(decision.source, decision.batch, part, number))
+            if there != count:
+                return f"{there:,} of {count:,} rows of part {part} of batch {decision.batch}"
+        return ""
+
     def _begin(self, decision: Decision, position: int, last: int) -> Commit:
         source, batch = decision.source, decision.batch
-        attempts = [Attempt(source, batch, part, number) for part, number in decision.attempts]
+        attempts = [Attempt(source, batch, part, number) for part, number, _ in decision.attempts]
         found = [self._rows[each].pieces for each in attempts if each in self._rows]
         commit = Commit(decision, position, list(chain.from_iterable(found)))
         if last >> SEQUENCE_BITS == batch:
@@ -268,24 +291,20 @@ class Staging:
         """
         if (source, batch) in self.commits:
             return self.commits[source, batch]
-        chosen: dict[tuple[int, int], None] = {}
-        if not self.is_committed(source, batch):
-            for part, number, count in attempts:
-                there = self.staged(Attempt(source, batch, part, number))
-                if there != count:
-                    raise InvalidNotification(
-                        f"{there:,} of {count:,} rows of part {part} of batch {batch} are staged "
-                        "here: stage and commit at the same broker, within durability.staged_s, "
-                        "and write the batch again"
-                    )
-                chosen[part, number] = None
+        decision = Decision(source, batch, tuple(dict.fromkeys(attempts)))
+        is_committed = self.is_committed(source, batch)
+        if not is_committed and (missing := self._missing(decision)):
+            raise InvalidNotification(
+                f"{missing} are staged here: stage and commit at the same broker, within "
+                "durability.staged_s, and write the batch again"
+            )
+        chosen = set() if is_committed else {each[:2] for each in decision.attempts}
         for each in list(self._rows):
-            is_other = (each.part, each.attempt) not in chosen or each.batch != batch
+            is_other = each[2:] not in chosen or each.batch != batch
             if each.source == source and each.batch <= batch and is_other:
                 self.drop(each)
-        if self.is_committed(source, batch):
+        if is_committed:
             return None
-        decision = Decision(source, batch, tuple(chosen))
         position = self._shelf.add(decision, 1)
         return self._begin(decision, position, -1)
 
@@ -293,8 +312,15 @@ class Staging:
         """Know that all rows of a batch are published, in records before this."""
         source, batch = commit.key
         self._store.put(_KIND, source.hex(), batch.to_bytes(8, "big", signed=True))
-        for part, number in commit.decision.attempts:
-            self.drop(Attempt(source, batch, part, number))
+        self._end(commit)
+
+    def undo(self, commit: Commit) -> None:
+        """Know that rows of a batch cannot be read: it is to be written again, all of it."""
+        self._end(commit)
+
+    def _end(self, commit: Commit) -> None:
+        for each in commit.attempts:
+            self.drop(each)
         self._shelf.release(commit.position)
         del self.commits[commit.key]
 
