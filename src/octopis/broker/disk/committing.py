@@ -170,7 +170,7 @@ class Committing:
         if keeping.is_behind or keeping.channels.holds_batches:
             return  # it is looked at again when publishers may go on
         is_any = False
-        for commit in list(self._staging.commits.values()):
+        for commit in self._staging.due:
             is_any |= self._publish(commit)
         self._effects.flush()
         if is_any:
@@ -188,7 +188,7 @@ class Committing:
             rows = self._next(commit) if commit.done < commit.count else []
         except StoreFailed as failure:
             self._undo(commit, failure)
-            return False
+            return True
         part = rows[: self._free(rows)] if rows else []
         if part:
             self._keeping.take(part, [])
@@ -197,7 +197,7 @@ class Committing:
             self._decoded.pop(commit.key, None)
             self._staging.finish(commit)
             self._answer(self._asked.pop(commit.key, []))
-            return False
+            return True  # perhaps the next of the same source
         return len(part) == len(rows)
 
     def _undo(self, commit: Commit, failure: StoreFailed) -> None:

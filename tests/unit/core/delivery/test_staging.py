@@ -98,6 +98,63 @@ def test_a_decided_batch_that_is_not_whole_after_a_death_has_to_be_written_again
     assert again.bytes == 0
 
 
+def test_batches_of_one_source_are_published_one_after_the_other():
+    store, staging = staged(1_000)
+    later = ATTEMPT._replace(batch=1)
+    staging.stage(later, 0, 10, b"later rows", NOW_NS)
+    first, second = staging.decide(b"q", 0, [(0, 7, 1_000)]), staging.decide(b"q", 1, [(0, 7, 10)])
+    assert first is not None
+    assert second is not None
+    assert staging.due == [first]
+    assert store.read([each.position for each in first.pieces])
+    staging.finish(first)
+    assert staging.due == [second]
+    assert not staging.is_committed(b"q", 1)
+    staging.finish(second)
+    assert staging.is_committed(b"q", 1)
+    assert staging.bytes == 0
+
+
+def test_a_batch_before_one_that_is_decided_is_not_published_and_waits_for_that():
+    _, staging = staged(1_000)
+    later = ATTEMPT._replace(batch=1)
+    staging.stage(later, 0, 10, b"later rows", NOW_NS)
+    commit = staging.decide(b"q", 1, [(0, 7, 10)])
+    assert staging.is_decided(b"q", 0)
+    assert staging.staged(ATTEMPT) == 0
+    assert staging.decide(b"q", 0, [(0, 7, 1_000)]) is commit
+
+
+def test_decided_batches_go_on_in_their_order_wherever_they_lie_in_the_log_after_a_death():
+    store, staging = staged(1_000)
+    later = ATTEMPT._replace(batch=1)
+    staging.stage(later, 0, 10, b"later rows", NOW_NS)
+    staging.decide(b"q", 0, [(0, 7, 1_000)])
+    staging.decide(b"q", 1, [(0, 7, 10)])
+    rows, later_rows, first, second = (body for _, body in enumerate(store._log, 1))
+    for body in (second, first):  # they are written again, further on
+        store.append(body)
+    again = next_life([(1, rows), (2, later_rows), (5, second), (6, first)], store)
+    for batch in (0, 1):
+        (commit,) = again.due
+        assert commit.key == (b"q", batch)
+        again.finish(commit)
+    assert again.is_committed(b"q", 1)
+    assert again.bytes == 0
+
+
+def test_a_batch_waits_for_the_room_of_one_before_it_that_is_decided():
+    _, staging = staged()
+    for batch in range(3):
+        each = ATTEMPT._replace(batch=batch)
+        if batch:
+            assert not staging.has_room(each, 1_500)  # it waits, and is not too long
+            staging.finish(staging.due[0])
+        assert staging.has_room(each, 1_500)
+        staging.stage(each, 0, 10, b"x" * 1_500, NOW_NS)
+        assert staging.decide(b"q", batch, [(0, 7, 10)]) is not None
+
+
 def test_what_is_dropped_leaves_its_room_to_others():
     _, staging = staged(1_000, 500)
     assert staging.bytes > 0

@@ -5,7 +5,9 @@ several attempts, and then commits: it names the attempts that count. The decisi
 the first of them is published, so after a crash the broker goes on with it; and a batch that was
 committed before is known, whoever sends it again, with whatever attempts. Where rows of a decided
 batch are damaged nothing more of it is published, and the decision is undone: the batch is to be
-written again, and what was published of it is known by the numbers of its rows.
+written again, and what was published of it is known by the numbers of its rows. Batches of one
+query are published one after the other, as they were decided: what is published of a later one is
+all that is known of those before it.
 
     Staged      rows of an attempt at a part of a batch: a piece, as it came
     Decision    which attempts of a batch are published
@@ -152,7 +154,7 @@ class Staging:
             for piece in self._in_order(found):
                 self._add(attempt, piece, now_ns)
         self._found.clear()
-        for position, decision in self._decisions.values():
+        for position, decision in sorted(self._decisions.values(), key=lambda each: each[1].batch):
             if self.is_committed(decision.source, decision.batch):
                 self._store.free(position)
             elif missing := self._missing(decision):
@@ -216,7 +218,8 @@ class Staging:
             return True
         self._drop_followed(attempt)
         source = attempt.source
-        own = sum(rows.bytes for each, rows in self._rows.items() if each.source == source)
+        left = {each: rows for each, rows in self._rows.items() if each[:2] not in self.commits}
+        own = sum(rows.bytes for each, rows in left.items() if each.source == source)
         if own + size > self.bytes_max:
             raise InvalidNotification(
                 f"batch {attempt.batch} is too long for this broker: {self.bytes_max:,} bytes, "
@@ -224,7 +227,11 @@ class Staging:
                 "restart the broker, or write shorter batches (maxOffsetsPerTrigger): one that a "
                 "checkpoint has begun stays as long as it is"
             )
-        return self.bytes + size <= self.bytes_max or next(iter(self._rows)).source == source
+        decided = self.bytes - sum(rows.bytes for rows in left.values())
+        is_first = next((each.source for each in left), source) == source
+        return self.bytes + size <= self.bytes_max or (
+            is_first and decided + own + size <= self.bytes_max
+        )
 
     def _drop_followed(self, last: Attempt) -> None:
         newest: dict[tuple[bytes, int, int], Attempt] = {}
@@ -279,18 +286,35 @@ class Staging:
 
     def is_decided(self, source: bytes, batch: int) -> bool:
         """Tell whether it is known what a batch publishes: nothing that comes later counts."""
-        return (source, batch) in self.commits or self.is_committed(source, batch)
+        is_going = self._going(source, batch) is not None
+        return is_going or self.is_committed(source, batch)
+
+    def _going(self, source: bytes, batch: int) -> Commit | None:
+        """Return the batch that is being published where it is this one, or a later one."""
+        for (whose, which), commit in self.commits.items():
+            if whose == source and which >= batch:
+                return commit
+        return None
+
+    @property
+    def due(self) -> list[Commit]:
+        """The batches that are published now: of each source the first that is decided."""
+        first: dict[bytes, Commit] = {}
+        for (source, _), commit in self.commits.items():
+            first.setdefault(source, commit)
+        return list(first.values())
 
     def decide(
         self, source: bytes, batch: int, attempts: Iterable[tuple[int, int, int]]
     ) -> Commit | None:
         """Return the batch to publish, of these parts, attempts and row counts; None: it was.
 
-        Where it is decided already, that decision stands. Raises InvalidNotification where rows
-        are not here.
+        Where it is decided already, that decision stands; where a later one is, nothing of this
+        one is published, and that is returned. Raises InvalidNotification where rows are not here.
         """
-        if (source, batch) in self.commits:
-            return self.commits[source, batch]
+        going = self._going(source, batch)
+        if going is not None:
+            return going
         decision = Decision(source, batch, tuple(dict.fromkeys(attempts)))
         is_committed = self.is_committed(source, batch)
         if not is_committed and (missing := self._missing(decision)):
@@ -301,7 +325,8 @@ class Staging:
         chosen = set() if is_committed else {each[:2] for each in decision.attempts}
         for each in list(self._rows):
             is_other = each[2:] not in chosen or each.batch != batch
-            if each.source == source and each.batch <= batch and is_other:
+            is_going = each[:2] in self.commits
+            if each.source == source and each.batch <= batch and is_other and not is_going:
                 self.drop(each)
         if is_committed:
             return None
@@ -311,7 +336,8 @@ class Staging:
     def finish(self, commit: Commit) -> None:
         """Know that all rows of a batch are published, in records before this."""
         source, batch = commit.key
-        self._store.put(_KIND, source.hex(), batch.to_bytes(8, "big", signed=True))
+        if not self.is_committed(source, batch):
+            self._store.put(_KIND, source.hex(), batch.to_bytes(8, "big", signed=True))
         self._end(commit)
 
     def undo(self, commit: Commit) -> None:
