@@ -259,3 +259,33 @@ def test_a_batch_that_is_decided_while_the_last_one_is_held_back_waits_for_it(tm
             assert staging.bytes == 0
 
     run_live(work())
+
+
+def test_how_many_queries_are_remembered_is_bounded_and_one_off_batches_take_no_place(
+    tmp_path: Path,
+):
+    async def commit(client: Any, query: str, batch: int, *, one_off: bool = False) -> None:
+        await client.stage(query, batch, 0, 0, rows(0, 1))
+        await client.commit_staged(query, batch, [(0, 0, 1)], one_off=one_off)
+
+    async def work() -> None:
+        for life in range(2):
+            async with (
+                ready(on_disk(tmp_path, 1, queries_max=2)) as live,
+                client_of(live[A], secret=KNOWN) as client,
+            ):
+                await commit(client, "p", life)
+                for number in range(5):
+                    await commit(client, f"once {life} {number}", 0, one_off=True)
+                await commit(client, "q", life)
+                with pytest.raises(InvalidNotification, match=r"2 queries .*\.queries_max"):
+                    await commit(client, "r", 0)
+                for query in ("p", "q", f"once {life} 4"):  # their answers were lost
+                    await client.commit_staged(query, 0, [(0, 9, 1)])
+                with pytest.raises(InvalidNotification, match="0 of 1 rows"):
+                    await client.commit_staged("once 0 0", 0, [(0, 0, 1)], one_off=True)
+                store = live[A].keeping.store  # type: ignore[union-attr]
+                assert len(store.items("committed")) == 2
+                assert len(store.items("committed once")) == 2
+
+    run_live(work())

@@ -12,7 +12,7 @@ from octopis.broker.clients.session import ClientSession
 from octopis.broker.disk.keeping import Answer, Keeping
 from octopis.broker.disk.slowed import Slowed
 from octopis.broker.effects import Effects
-from octopis.core.delivery.lasting.staging import Attempt, Commit
+from octopis.core.delivery.lasting.batches import Attempt, Commit
 from octopis.core.wire.durable import CommitStaged, DropStaged, StageRows, StagingRequest
 from octopis.core.wire.frames import FRAME_MAX
 from octopis.core.wire.published import (
@@ -118,7 +118,8 @@ class Committing:
 
     def _commit(self, session: ClientSession, request: CommitStaged, source: bytes) -> None:
         try:
-            commit = self._staging.decide(source, request.batch, request.attempts)
+            about = source, request.batch, request.attempts
+            commit = self._staging.decide(*about, is_one_off=request.one_off)
         except InvalidNotification as refusal:
             if session.permit is None:
                 raise

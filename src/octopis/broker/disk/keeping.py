@@ -84,7 +84,8 @@ class Keeping:
         """What may be in use on disk."""
 
         about = broker, overlay.scot, life, overlay.delivery
-        self.channels = LastingChannels(*about, self.store, WireCodec(), quota)
+        bounds = quota, options.queries_max
+        self.channels = LastingChannels(*about, self.store, WireCodec(), *bounds)
         try:
             self.channels.recover(self.store.recover(), time.monotonic_ns())
         except BaseException:

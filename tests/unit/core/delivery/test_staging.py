@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from octopis.core.delivery.lasting.batches import Attempt
 from octopis.core.delivery.lasting.memory import Publishers
 from octopis.core.delivery.lasting.records import Decision, Staged, decode_record
-from octopis.core.delivery.lasting.staging import Attempt, Staging
+from octopis.core.delivery.lasting.staging import Staging
 from octopis.core.delivery.lasting.store import Shelf
 from octopis.errors import InvalidNotification
 from support.moving import TrialStore

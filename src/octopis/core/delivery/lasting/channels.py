@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 from octopis.core.delivery.channels import Channels
+from octopis.core.delivery.lasting.committed import QUERIES_MAX
 from octopis.core.delivery.lasting.durables import Durable, Durables
 from octopis.core.delivery.lasting.memory import KnownHosts, Publishers, checkpoint, remembered
 from octopis.core.delivery.lasting.moving import Moves
@@ -68,6 +69,7 @@ class LastingChannels(Channels):
         store: Store,
         codec: Codec,
         quota_bytes: int,
+        queries_max: int = QUERIES_MAX,
     ) -> None:
         self._shelf = Shelf(store)
         self._codec = codec
@@ -76,7 +78,7 @@ class LastingChannels(Channels):
         self._quota_bytes = quota_bytes
         self.durables = Durables(self._shelf)
         self.moves = Moves(self.durables, self._shelf, origin_of(self.place, store.epoch))
-        self.staging = Staging(self._shelf, quota_bytes)
+        self.staging = Staging(self._shelf, quota_bytes, queries_max)
         self.publishers = Publishers()
         self.hosts = KnownHosts(broker, store)
         self._numbered: deque[tuple[int, int]] = deque()

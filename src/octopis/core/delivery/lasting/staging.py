@@ -18,13 +18,14 @@ others wait for room, so that no two wait for each other; and what nobody has go
 is dropped.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import accumulate, chain
+from itertools import chain
 from operator import attrgetter
-from typing import NamedTuple
 
+from octopis.core.delivery.lasting.batches import SEQUENCE_BITS, Attempt, Commit, Piece
+from octopis.core.delivery.lasting.committed import QUERIES_MAX, Committed
 from octopis.core.delivery.lasting.memory import Publishers
 from octopis.core.delivery.lasting.records import Decision, Staged
 from octopis.core.delivery.lasting.store import Shelf
@@ -35,34 +36,6 @@ STAGED_SHARE = 0.2
 
 _PIECE_BYTES = 64
 """About what a piece takes on disk beside its rows."""
-
-_KIND = "committed"
-SEQUENCE_BITS = 32
-"""A row's number within its batch stands below the batch's number."""
-
-
-class Attempt(NamedTuple):
-    """One attempt at a part of a batch."""
-
-    source: bytes
-    batch: int
-    part: int
-    attempt: int
-
-
-@dataclass(slots=True)
-class Piece:
-    """So many rows of an attempt, from the row `first` on: one record of the log."""
-
-    position: int
-    first: int
-    count: int
-    bytes: int
-
-    @property
-    def until(self) -> int:
-        """The row behind the last one."""
-        return self.first + self.count
 
 
 @dataclass(slots=True)
@@ -79,49 +52,17 @@ class _Rows:
         return self.pieces[-1].until if self.pieces else 0
 
 
-class Commit:
-    """A batch that is being published: `pieces` are where its `count` rows are, in order."""
-
-    def __init__(self, decision: Decision, position: int, pieces: list[Piece]) -> None:
-        self.decision = decision
-        self.position = position
-        self.pieces = pieces
-        self._ends = list(accumulate(each.count for each in pieces))
-        self.count = self._ends[-1] if pieces else 0
-        self.done = 0
-        """How many of them are published."""
-
-    @property
-    def key(self) -> tuple[bytes, int]:
-        """Whose batch it is, and which."""
-        return self.decision.source, self.decision.batch
-
-    @property
-    def attempts(self) -> list[Attempt]:
-        """The attempts that are published."""
-        return [Attempt(*self.key, part, number) for part, number, _ in self.decision.attempts]
-
-    def sequence(self, row: int) -> int:
-        """Return the number by which a row is known to be published."""
-        return self.decision.batch << SEQUENCE_BITS | row
-
-    def piece(self, row: int) -> tuple[Piece, int]:
-        """Return where a row is, and the number of the first row there in the whole batch."""
-        number = bisect_right(self._ends, row)
-        piece = self.pieces[number]
-        return piece, self._ends[number] - piece.count
-
-
 class Staging:
     """What is staged at one broker, and what is being published of it."""
 
-    def __init__(self, shelf: Shelf, quota_bytes: int) -> None:
+    def __init__(self, shelf: Shelf, quota_bytes: int, queries_max: int = QUERIES_MAX) -> None:
         self._shelf = shelf
         self._store = shelf.store
         self.bytes_max = int(STAGED_SHARE * quota_bytes)
         self.bytes = 0
         """How many are staged, about."""
 
+        self._committed = Committed(shelf.store, queries_max)
         self._rows: dict[Attempt, _Rows] = {}
         self.commits: dict[tuple[bytes, int], Commit] = {}
         self._found: dict[Attempt, dict[int, Piece]] = {}
@@ -281,8 +222,7 @@ class Staging:
 
     def is_committed(self, source: bytes, batch: int) -> bool:
         """Tell whether a batch, or a later one of the same source, was published."""
-        value = self._store.items(_KIND).get(source.hex())
-        return value is not None and int.from_bytes(value, "big", signed=True) >= batch
+        return self._committed.has(source, batch)
 
     def is_decided(self, source: bytes, batch: int) -> bool:
         """Tell whether it is known what a batch publishes: nothing that comes later counts."""
@@ -305,23 +245,31 @@ class Staging:
         return list(first.values())
 
     def decide(
-        self, source: bytes, batch: int, attempts: Iterable[tuple[int, int, int]]
+        self,
+        source: bytes,
+        batch: int,
+        attempts: Iterable[tuple[int, int, int]],
+        *,
+        is_one_off: bool = False,
     ) -> Commit | None:
         """Return the batch to publish, of these parts, attempts and row counts; None: it was.
 
         Where it is decided already, that decision stands; where a later one is, nothing of this
-        one is published, and that is returned. Raises InvalidNotification where rows are not here.
+        one is published, and that is returned. Raises InvalidNotification where rows are not here,
+        or one query too many would have to be remembered.
         """
         going = self._going(source, batch)
         if going is not None:
             return going
-        decision = Decision(source, batch, tuple(dict.fromkeys(attempts)))
+        decision = Decision(source, batch, tuple(dict.fromkeys(attempts)), is_one_off)
         is_committed = self.is_committed(source, batch)
         if not is_committed and (missing := self._missing(decision)):
             raise InvalidNotification(
                 f"{missing} are staged here: stage and commit at the same broker, within "
                 "durability.staged_s, and write the batch again"
             )
+        if not is_one_off and not is_committed:
+            self._committed.check(source)
         chosen = set() if is_committed else {each[:2] for each in decision.attempts}
         for each in list(self._rows):
             is_other = each[2:] not in chosen or each.batch != batch
@@ -335,9 +283,7 @@ class Staging:
 
     def finish(self, commit: Commit) -> None:
         """Know that all rows of a batch are published, in records before this."""
-        source, batch = commit.key
-        if not self.is_committed(source, batch):
-            self._store.put(_KIND, source.hex(), batch.to_bytes(8, "big", signed=True))
+        self._committed.note(*commit.key, is_one_off=commit.decision.is_one_off)
         self._end(commit)
 
     def undo(self, commit: Commit) -> None:
