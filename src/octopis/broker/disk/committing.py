@@ -137,8 +137,8 @@ class Committing:
                 self._staging.drop(Attempt(source, request.batch, part, number))
         self._answer([Answer(session, request.request)])
 
-    def _answer(self, asked: list[Answer]) -> None:
-        self._keeping.when_synced(partial(self._say, asked), asked)
+    def _answer(self, asked: list[Answer], refusal: OctopisError | None = None) -> None:
+        self._keeping.when_synced(partial(self._say, asked, refusal), asked)
 
     def _say(self, asked: list[Answer], refusal: OctopisError | None = None) -> None:
         for session, request in asked:
@@ -213,7 +213,7 @@ class Committing:
         _log.error("%s: %s", self._keeping.name, refusal)
         self._decoded.pop(commit.key, None)
         self._staging.undo(commit)
-        self._say(self._asked.pop(commit.key, []), refusal)
+        self._answer(self._asked.pop(commit.key, []), refusal)
 
     def _next(self, commit: Commit) -> list[Published]:
         """Return the next rows of a batch; a piece of what was staged is decoded in one go."""
