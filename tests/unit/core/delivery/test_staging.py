@@ -177,6 +177,17 @@ def test_an_attempt_goes_for_a_later_one_where_room_is_short_and_not_before():
         staging.stage(first, 10, 1, b"x", NOW_NS)
 
 
+def test_a_batch_that_its_query_has_left_goes_for_a_later_one_where_room_is_short():
+    _, staging = staged()
+    later = ATTEMPT._replace(batch=1)
+    staging.stage(ATTEMPT, 0, 10, b"x" * 900, NOW_NS)
+    assert staging.has_room(later, 900)
+    staging.stage(later, 0, 10, b"x" * 900, NOW_NS)
+    assert staging.staged(ATTEMPT) == 10
+    assert staging.has_room(later, 900)
+    assert staging.staged(ATTEMPT) == 0
+
+
 def test_a_batch_that_is_too_long_is_refused_and_whoever_staged_first_is_not():
     _, staging = staged()
     other = ATTEMPT._replace(source=b"p")

@@ -151,16 +151,15 @@ class Staging:
     def has_room(self, attempt: Attempt, size: int) -> bool:
         """Tell whether a piece so long may be staged now.
 
-        Where room is short, attempts are dropped that later ones have followed. Raises
-        InvalidNotification: it never may.
+        Where room is short, attempts are dropped that later ones have followed, or a later batch
+        of their source. Raises InvalidNotification: it never may.
         """
         size += _PIECE_BYTES
         if self.bytes + size <= self.bytes_max:
             return True
         self._drop_followed(attempt)
-        source = attempt.source
         left = {each: rows for each, rows in self._rows.items() if each[:2] not in self.commits}
-        own = sum(rows.bytes for each, rows in left.items() if each.source == source)
+        own = sum(rows.bytes for each, rows in left.items() if each[:2] == attempt[:2])
         if own + size > self.bytes_max:
             raise InvalidNotification(
                 f"batch {attempt.batch} is too long for this broker: {self.bytes_max:,} bytes, "
@@ -169,7 +168,7 @@ class Staging:
                 "checkpoint has begun stays as long as it is"
             )
         decided = self.bytes - sum(rows.bytes for rows in left.values())
-        is_first = next((each.source for each in left), source) == source
+        is_first = next(iter(left), attempt)[:2] == attempt[:2]
         return self.bytes + size <= self.bytes_max or (
             is_first and decided + own + size <= self.bytes_max
         )
@@ -181,6 +180,10 @@ class Staging:
             newest[each[:3]] = each
             if before is not None and before[:2] not in self.commits:
                 self.drop(before)
+        for each in list(self._rows):
+            is_earlier = each.source == last.source and each.batch < last.batch
+            if is_earlier and each[:2] not in self.commits:
+                self.drop(each)
 
     def stage(self, attempt: Attempt, first: int, count: int, rows: bytes, now_ns: int) -> None:
         """Keep so many rows of an attempt, from the row `first` on, which is the next."""
