@@ -349,7 +349,7 @@ class LastingChannels(Channels):
                 store.used_bytes > self._quota_bytes // 2
                 and store.live_bytes < _SPARSE * store.used_bytes
             ):
-                self._write_again(store.sparse(_SPARSE))
+                self._write_again(store.sparse(_SPARSE, self._shelf.damaged))
             if store.reclaimable:
                 checkpoint(self)
                 self._checkpoint = store.ticket, store.position
@@ -365,9 +365,12 @@ class LastingChannels(Channels):
         self.sender.is_blocked = is_full or self._needed >= _FOR_PUBLISHERS * self._quota_bytes
 
     def _write_again(self, positions: list[int]) -> None:
-        """Write at the end of the log what is needed of a part that is mostly not."""
-        for position, record in zip(positions, self._shelf.read(positions), strict=True):
-            if isinstance(record, ChannelState):
+        """Write at the end of the log what is needed of a part that is mostly not.
+
+        What is damaged stays where it is, until whoever needs it has been told.
+        """
+        for position, record in zip(positions, self._shelf.read_whole(positions), strict=True):
+            if record is None or isinstance(record, ChannelState):
                 continue
             new = self._shelf.write_again(position, record)
             if isinstance(record, Staged | Decision):
