@@ -169,6 +169,35 @@ def test_what_is_damaged_is_reported_and_all_else_is_served(
     assert len(said) == 2
 
 
+def test_a_damaged_record_does_not_end_a_broker_that_makes_room_around_it(tmp_path: Path):
+    async def work() -> None:
+        # Segments of 64 KiB, in each of which three records are needed for long.
+        async with (
+            ready(on_disk(tmp_path, quota_bytes=2**20)) as live,
+            client_of(live[A]) as client,
+        ):
+            opened = [
+                await client.open_durable("all", parse_filter("TRUE")),
+                await client.open_durable("few", parse_filter("k = 0")),
+            ]
+            store = live[A].keeping.store  # type: ignore[union-attr]
+            for n in range(0, 700, 50):
+                rows = [({"k": i % 20}, f"<{i}>".encode().ljust(1_000)) for i in range(n, n + 50)]
+                await client.publish_many(rows)
+                if n + 50 == 700:
+                    flip_a_bit(tmp_path / "a,0", b"<20>")
+                await client.ack("all", opened[0].epoch, n + 50)
+            await until(lambda: store.used_bytes <= 2**19)
+            assert not live[A].broken.done()
+            found = await client.read("few", 0)
+            numbers = [bytes(each.payload).strip() for each in found.notifications]
+            assert numbers == [b"<%d>" % i for i in range(0, 700, 20) if i != 20]
+            await client.ack("few", opened[1].epoch, found.end)
+            await until(lambda: store.records == 0)
+
+    run_live(work())
+
+
 async def _publish_until_refused(client: Client) -> int:
     """Publish until there is no room, and return how many were accepted."""
     for accepted in range(0, 16_000, 100):

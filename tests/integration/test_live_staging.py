@@ -231,3 +231,61 @@ def test_what_comes_after_a_batch_is_decided_takes_no_room(tmp_path: Path):
                 assert staging.bytes > 0
 
     run_live(work())
+
+
+def test_a_batch_that_is_decided_while_the_last_one_is_held_back_waits_for_it(tmp_path: Path):
+    async def work() -> None:
+        async with ready(on_disk(tmp_path, 1)) as live, client_of(live[A], secret=KNOWN) as client:
+            async with client.subscribe("n >= 0", durable="all", acks="manual"):
+                pass
+            committing, free = live[A].committing, live[A].committing._free  # type: ignore[union-attr]
+            assert committing is not None
+            committing._free = lambda _: 0
+            staging = live[A].keeping.channels.staging  # type: ignore[union-attr]
+            await client.stage("q", 1, 0, 0, rows(0, 3_000))
+            first = asyncio.create_task(client.commit_staged("q", 1, [(0, 0, 3_000)]))
+            await until(lambda: staging.commits)
+            await client.stage("q", 2, 0, 0, rows(3_000, 100))
+            second = asyncio.create_task(client.commit_staged("q", 2, [(0, 0, 100)]))
+            await until(lambda: len(staging.commits) == 2)
+            committing._free = free
+            committing.go_on()
+            await asyncio.gather(first, second)
+            for batch in (2, 1):  # they are run again
+                await client.stage("q", batch, 0, 1, rows(500, 7))
+                await client.commit_staged("q", batch, [(0, 1, 7)])
+            assert await all_of(client, 3_100) == list(range(3_100))
+            assert (await client.read("all", 3_100)).end == 3_100
+            assert staging.bytes == 0
+
+    run_live(work())
+
+
+def test_how_many_queries_are_remembered_is_bounded_and_one_off_batches_take_no_place(
+    tmp_path: Path,
+):
+    async def commit(client: Any, query: str, batch: int, *, one_off: bool = False) -> None:
+        await client.stage(query, batch, 0, 0, rows(0, 1))
+        await client.commit_staged(query, batch, [(0, 0, 1)], one_off=one_off)
+
+    async def work() -> None:
+        for life in range(2):
+            async with (
+                ready(on_disk(tmp_path, 1, queries_max=2)) as live,
+                client_of(live[A], secret=KNOWN) as client,
+            ):
+                await commit(client, "p", life)
+                for number in range(5):
+                    await commit(client, f"once {life} {number}", 0, one_off=True)
+                await commit(client, "q", life)
+                with pytest.raises(InvalidNotification, match=r"2 queries .*\.queries_max"):
+                    await commit(client, "r", 0)
+                for query in ("p", "q", f"once {life} 4"):  # their answers were lost
+                    await client.commit_staged(query, 0, [(0, 9, 1)])
+                with pytest.raises(InvalidNotification, match="0 of 1 rows"):
+                    await client.commit_staged("once 0 0", 0, [(0, 0, 1)], one_off=True)
+                store = live[A].keeping.store  # type: ignore[union-attr]
+                assert len(store.items("committed")) == 2
+                assert len(store.items("committed once")) == 2
+
+    run_live(work())

@@ -21,6 +21,7 @@ from octopis.errors import InvalidConfiguration
 from octopis.pipeline.streaming.rows import Rows
 from octopis.pipeline.streaming.sink_options import sink_options
 from octopis.pipeline.streaming.staging import Attempt, Stage
+from support.durable_disk import broker_with_disk
 from support.live import in_a_thread, line, overlay
 from support.secure import Folder
 
@@ -157,6 +158,20 @@ def test_a_transaction_is_published_once(spark: SparkSession, urls: list[str]):
     for version in ("1", "1", "0", "2"):
         save(frame, urls[0], txnAppId="t", txnVersion=version)
     assert len(read(urls[1], "txn", 8)) == 8
+
+
+def test_a_frame_that_is_written_once_takes_no_place_among_the_queries_of_a_broker(
+    spark: SparkSession, tmp_path: Path
+):
+    frame = spark.range(2)
+    with broker_with_disk(tmp_path, queries_max=1) as url:
+        for _ in range(2):
+            save(frame, url)
+        save(frame, url, txnAppId="t", txnVersion="1")
+        save(frame, url)
+        with pytest.raises(Exception, match=r"remembers 1 queries .*durability\.queries_max"):
+            save(frame, url, txnAppId="another", txnVersion="1")
+        save(frame, url, txnAppId="t", txnVersion="2")
 
 
 def test_attempts_of_an_earlier_driver_are_not_mixed_with_those_of_this_one(urls: list[str]):

@@ -1,6 +1,6 @@
 """Two hosts between which a durable subscription moves, on disks that lose what is not synced."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from random import Random
 
 import msgspec
@@ -52,8 +52,8 @@ class TrialStore:
     def reclaim(self, upto: int) -> int:
         raise AssertionError(f"nothing is reclaimable up to {upto}")
 
-    def sparse(self, share: float) -> list[int]:
-        raise AssertionError(f"nothing is sparse below {share}")
+    def sparse(self, share: float, besides: Container[int]) -> list[int]:
+        raise AssertionError(f"nothing is sparse below {share}, {besides}")
 
     def put(self, kind: str, key: str, value: bytes) -> None:
         self.ticket += 1

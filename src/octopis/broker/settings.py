@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from msgspec import Meta, Struct, structs
 
 from octopis.client.address import Address
+from octopis.core.delivery.lasting.committed import QUERIES_MAX
 from octopis.core.delivery.options import DeliveryOptions, Level
 from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm
@@ -189,6 +190,12 @@ class Durability(Struct, frozen=True):
     staged_s: Annotated[
         _Time, Meta(description="rows that are staged, and not committed within it, are dropped")
     ] = 3_600.0
+    queries_max: Annotated[
+        int,
+        Meta(
+            ge=1, lt=2**31, description="queries whose last batch is remembered; more are refused"
+        ),
+    ] = QUERIES_MAX
 
 
 class SecurityOptions(Struct, frozen=True):

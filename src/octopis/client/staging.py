@@ -2,7 +2,8 @@
 
 A streaming query writes like this: its tasks stage the rows of a batch, perhaps in several attempts
 of which some fail, and its driver commits those attempts that count. What was committed is known at
-the broker for good: committing the same batch again publishes nothing.
+the broker for good: committing the same batch again publishes nothing. Of batches that are the only
+ones of their queries (`one_off`) the latest are known, 65,536 by default.
 """
 
 from abc import abstractmethod
@@ -33,7 +34,8 @@ class StagingClient(DurableClient):
     ) -> int:
         """Keep the rows of an attempt at a part of a batch on disk; return how many they are.
 
-        Nobody gets them before `commit_staged`.
+        Nobody gets them before `commit_staged`. The number of an attempt stands for its rows: with
+        other rows it is another attempt.
         """
         staged, size = 0, 0
         chunk: list[bytes] = []
@@ -50,14 +52,20 @@ class StagingClient(DurableClient):
         return staged + len(chunk)
 
     async def commit_staged(
-        self, query: str, batch: int, attempts: Sequence[tuple[int, int, int]]
+        self,
+        query: str,
+        batch: int,
+        attempts: Sequence[tuple[int, int, int]],
+        *,
+        one_off: bool = False,
     ) -> None:
         """Publish a batch once: of each part this attempt, which has so many rows.
 
         Returns when all is accepted; at once, where the batch was committed before. Raises
-        InvalidNotification where rows are not at this broker.
+        InvalidNotification where rows are not at this broker, and StoreDamaged where its disk has
+        damaged some.
         """
-        await self._ask_again(CommitStaged, query, batch, list(attempts))
+        await self._ask_again(CommitStaged, query, batch, list(attempts), one_off)
 
     async def drop_staged(
         self, query: str, batch: int, attempts: Sequence[tuple[int, int]]

@@ -11,7 +11,7 @@ from octopis.errors import StoreDamaged, StoreFailed, StoreLocked, StoreVersion
 from octopis.store import state
 from octopis.store.files import Files
 
-VERSION = 2
+VERSION = 3
 """Rises with the form of the files here, and with that of the records in them."""
 
 FORMAT = "format.json"

@@ -2,7 +2,7 @@
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from octopis.store.records import HEADER_BYTES
 
@@ -156,9 +156,14 @@ class Index:
         self._firsts = [each.first for each in self._segments]
         self._full_bytes -= sum(each.size for each in gone)
 
-    def sparse(self, share: float) -> list[int]:
-        """Return what is live in the oldest full segment of which less than `share` is live."""
+    def sparse(self, share: float, besides: Container[int] = ()) -> list[int]:
+        """Return what is live in the oldest full segment of which less than `share` is live.
+
+        What stands in `besides` is left out, and segments that hold nothing else.
+        """
         for each in self._segments[:-1]:
             if 0 < each.live_bytes < share * each.size:
-                return list(each.live_positions())
+                found = [position for position in each.live_positions() if position not in besides]
+                if found:
+                    return found
         return []

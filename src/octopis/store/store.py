@@ -3,7 +3,7 @@
 import sqlite3
 from asyncio import AbstractEventLoop
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -228,9 +228,12 @@ class Store:
             self._reader.forget(each.first)
         return sum(each.size for each in gone)
 
-    def sparse(self, share: float) -> list[int]:
-        """Return what is live in the oldest full segment of which less than `share` is live."""
-        return self._index.sparse(share)
+    def sparse(self, share: float, besides: Container[int] = ()) -> list[int]:
+        """Return what is live in the oldest full segment of which less than `share` is live.
+
+        What stands in `besides` is left out, and segments that hold nothing else.
+        """
+        return self._index.sparse(share, besides)
 
     @property
     def position(self) -> int:

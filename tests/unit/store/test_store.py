@@ -234,7 +234,7 @@ def test_another_version_is_refused(tmp_path: Path, version: int):
         Store(tmp_path, OWNER)
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"\xff{", b'{"version":2}', b"[1]"])
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff{", b'{"version":%d}' % VERSION, b"[1]"])
 def test_damaged_format_is_said(tmp_path: Path, content: bytes):
     Store(tmp_path, OWNER).close()
     (tmp_path / "format.json").write_bytes(content)

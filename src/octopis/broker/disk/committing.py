@@ -9,11 +9,10 @@ from hashlib import blake2b
 
 from octopis.broker.clients.rates import Rates
 from octopis.broker.clients.session import ClientSession
-from octopis.broker.disk.keeping import Keeping
+from octopis.broker.disk.keeping import Answer, Keeping
 from octopis.broker.disk.slowed import Slowed
 from octopis.broker.effects import Effects
-from octopis.core.delivery.lasting.records import Staged
-from octopis.core.delivery.lasting.staging import Attempt, Commit
+from octopis.core.delivery.lasting.batches import Attempt, Commit
 from octopis.core.wire.durable import CommitStaged, DropStaged, StageRows, StagingRequest
 from octopis.core.wire.frames import FRAME_MAX
 from octopis.core.wire.published import (
@@ -25,7 +24,13 @@ from octopis.core.wire.published import (
     decode_numbered,
     without_first,
 )
-from octopis.errors import InvalidNotification, OctopisError, StoreFull
+from octopis.errors import (
+    InvalidNotification,
+    OctopisError,
+    StoreDamaged,
+    StoreFailed,
+    StoreFull,
+)
 
 _ROWS = 1_024
 """So many are published in one turn of the event loop."""
@@ -56,7 +61,7 @@ class Committing:
         self._slowed = Slowed(rates, window, self._take_late)
         self._staged_ns = int(staged_s * 1e9)
         self._loop = asyncio.get_running_loop()
-        self._asked: dict[tuple[bytes, int], list[tuple[ClientSession, int]]] = {}
+        self._asked: dict[tuple[bytes, int], list[Answer]] = {}
         self._decoded: dict[tuple[bytes, int], tuple[int, list[Published]]] = {}
         """Of each batch the piece that is being published: its first row, and all."""
 
@@ -76,6 +81,7 @@ class Committing:
         self._effects.flush()
 
     def _do(self, session: ClientSession, request: StagingRequest) -> None:
+        self._keeping.check()
         source = _source(session, request.query)
         if isinstance(request, StageRows):
             self._stage(session, request, source)
@@ -92,7 +98,7 @@ class Committing:
         count, rows = _checked(session, request.rows)
         attempt = Attempt(source, request.batch, request.part, request.attempt)
         self._keep(attempt, request.first, count, rows)
-        self._answer([(session, request.request)])
+        self._answer([Answer(session, request.request)])
 
     def _keep(self, attempt: Attempt, first: int, count: int, rows: bytes) -> None:
         """Stage rows; those that are there are left out: they are sent again after a break."""
@@ -112,30 +118,31 @@ class Committing:
 
     def _commit(self, session: ClientSession, request: CommitStaged, source: bytes) -> None:
         try:
-            commit = self._staging.decide(source, request.batch, request.attempts)
+            about = source, request.batch, request.attempts
+            commit = self._staging.decide(*about, is_one_off=request.one_off)
         except InvalidNotification as refusal:
             if session.permit is None:
                 raise
             reason = f"{refusal} (rows that were staged under another role do not count)"
             raise InvalidNotification(reason) from refusal
         if commit is None:
-            self._answer([(session, request.request)])
+            self._answer([Answer(session, request.request)])
             return
-        self._asked.setdefault(commit.key, []).append((session, request.request))
+        self._asked.setdefault(commit.key, []).append(Answer(session, request.request))
         self.go_on()
 
     def _drop(self, session: ClientSession, request: DropStaged, source: bytes) -> None:
         if (source, request.batch) not in self._staging.commits:  # else it is decided
             for part, number in request.attempts:
                 self._staging.drop(Attempt(source, request.batch, part, number))
-        self._answer([(session, request.request)])
+        self._answer([Answer(session, request.request)])
 
-    def _answer(self, asked: list[tuple[ClientSession, int]]) -> None:
-        self._keeping.when_synced(partial(self._say, asked))
+    def _answer(self, asked: list[Answer], refusal: OctopisError | None = None) -> None:
+        self._keeping.when_synced(partial(self._say, asked, refusal), asked)
 
-    def _say(self, asked: list[tuple[ClientSession, int]]) -> None:
+    def _say(self, asked: list[Answer], refusal: OctopisError | None = None) -> None:
         for session, request in asked:
-            session.answer(request)
+            session.answer(request, refusal)
             self._effects.add(session)
 
     def look_after(self) -> None:
@@ -158,18 +165,31 @@ class Committing:
     def _turn(self) -> None:
         self._is_scheduled = False
         keeping = self._keeping
-        if keeping.is_behind or keeping.failure is not None or keeping.channels.holds_batches:
+        if keeping.failure is not None:
+            self._refuse_all(keeping.failure)
+            return
+        if keeping.is_behind or keeping.channels.holds_batches:
             return  # it is looked at again when publishers may go on
         is_any = False
-        for commit in list(self._staging.commits.values()):
+        for commit in self._staging.due:
             is_any |= self._publish(commit)
         self._effects.flush()
         if is_any:
             self.go_on()
 
+    def _refuse_all(self, failure: OctopisError) -> None:
+        """Tell who waits for a batch that it does not go on in this life of the broker."""
+        while self._asked:
+            self._say(self._asked.popitem()[1], failure)
+        self._effects.flush()
+
     def _publish(self, commit: Commit) -> bool:
         """Publish some rows of a batch; tell if there are more that may go."""
-        rows = self._next(commit) if commit.done < commit.count else []
+        try:
+            rows = self._next(commit) if commit.done < commit.count else []
+        except StoreFailed as failure:
+            self._undo(commit, failure)
+            return True
         part = rows[: self._free(rows)] if rows else []
         if part:
             self._keeping.take(part, [])
@@ -178,17 +198,30 @@ class Committing:
             self._decoded.pop(commit.key, None)
             self._staging.finish(commit)
             self._answer(self._asked.pop(commit.key, []))
-            return False
+            return True  # perhaps the next of the same source
         return len(part) == len(rows)
+
+    def _undo(self, commit: Commit, failure: StoreFailed) -> None:
+        """Let go of a batch of which rows cannot be read, and tell who waits for it."""
+        piece, first = commit.piece(commit.done)
+        refusal = StoreDamaged(
+            failure.folder,
+            f"rows {first + 1:,} to {first + piece.count:,} of the {commit.count:,} of batch "
+            f"{commit.decision.batch} cannot be read: {failure.reason}; {commit.done:,} rows are "
+            "published. Write the batch again: what is published of it is left out, row by row",
+        )
+        _log.error("%s: %s", self._keeping.name, refusal)
+        self._decoded.pop(commit.key, None)
+        self._staging.undo(commit)
+        self._answer(self._asked.pop(commit.key, []), refusal)
 
     def _next(self, commit: Commit) -> list[Published]:
         """Return the next rows of a batch; a piece of what was staged is decoded in one go."""
         first, rows = self._decoded.get(commit.key, (0, []))
         if not first <= commit.done < first + len(rows):
             piece, first = commit.piece(commit.done)
-            (record,) = self._keeping.channels.read_records([piece.position])
-            assert isinstance(record, Staged), "a batch is made of rows"
-            rows = decode_numbered(record.rows, commit.decision.source, commit.sequence(first))
+            staged = self._keeping.channels.read_staged(piece.position)
+            rows = decode_numbered(staged, commit.decision.source, commit.sequence(first))
             self._decoded[commit.key] = first, rows
         at = commit.done - first
         return rows[at : at + _ROWS]

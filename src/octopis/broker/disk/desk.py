@@ -7,7 +7,7 @@ from functools import partial
 from octopis.broker.clients.permitted import Permit
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.disk.committing import Committing
-from octopis.broker.disk.keeping import Keeping
+from octopis.broker.disk.keeping import Answer, Keeping
 from octopis.broker.disk.moving import Moving, has_moved
 from octopis.broker.disk.owners import Owners
 from octopis.broker.disk.permitted import asked_of, guarded, lists, permitted, told
@@ -87,6 +87,10 @@ class Desk:
         self._effects.flush()
 
     def _do(self, session: ClientSession, request: DurableRequest) -> None:
+        if isinstance(request, ListDurables):
+            self._list(session, request)
+            return
+        self._keeping.check()
         if isinstance(request, MoveRequest):
             self._moving.take(session, request)
         elif isinstance(request, OpenDurable):
@@ -97,12 +101,8 @@ class Desk:
             self._drop(session, request)
         elif isinstance(request, StagingRequest):
             self._committing.take(session, request)
-        elif isinstance(request, ListDurables):
-            self._list(session, request)
 
     def _open(self, session: ClientSession, request: OpenDurable) -> None:
-        if self._keeping.failure is not None:
-            raise self._keeping.failure
         durable = self._durables.get(request.name)
         owner = "" if request.shared else session.owner
         if durable is None:
@@ -201,8 +201,6 @@ class Desk:
                 f"{request.name!r} has no position {request.position:,}: {durable.end:,} is last"
             )
             raise InvalidSubscription(reason, request.name)
-        if self._keeping.failure is not None:
-            raise self._keeping.failure
         self._durables.acknowledge(durable, request.position, time.time_ns())
         self.answer_synced(session, request.request, None)
 
@@ -212,9 +210,12 @@ class Desk:
         self.answer_synced(session, request.request, None)
 
     def end_named(self, name: str, reason: str) -> bool:
-        """End the one of that name, whoever's it is; tell whether there was one."""
+        """End the one of that name, whoever's it is; tell whether there was one.
+
+        On a disk that has failed it stays until the broker starts again.
+        """
         durable = self._durables.get(name)
-        if durable is None:
+        if durable is None or self._keeping.failure is not None:
             return False
         self._end(durable, reason)
         self._effects.flush()
@@ -297,7 +298,7 @@ class Desk:
                 session.tell(encode_durable_answer(DurableAnswer(request, [info])))
             self._effects.add(session)
 
-        self._keeping.when_synced(answer)
+        self._keeping.when_synced(answer, [Answer(session, request)])
 
     def info_of(self, durable: Durable) -> DurableInfo:
         """Return how a durable subscription is."""
@@ -341,12 +342,14 @@ class Desk:
 
     def look_after(self, now: float) -> None:
         """Answer reads that have waited long enough; end what nobody has used for long."""
-        for durable in self._reads.look_after(now):
-            self._use(durable)
-        for durable in self._durables if self._expire_s else ():
-            if self._may_end(durable):
-                self._look_at_age(durable)
-        self._committing.look_after()
+        read = self._reads.look_after(now)
+        if self._keeping.failure is None:
+            for durable in read:
+                self._use(durable)
+            for durable in self._durables if self._expire_s else ():
+                if self._may_end(durable):
+                    self._look_at_age(durable)
+            self._committing.look_after()
         self._effects.flush()
 
     def _use(self, durable: Durable) -> None:

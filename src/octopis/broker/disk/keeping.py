@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 class Answer(NamedTuple):
-    """A publication whose publisher waits for an answer."""
+    """A request whose client waits for an answer."""
 
     session: ClientSession
     request: int
@@ -49,6 +49,12 @@ class _Waiting(NamedTuple):
     size: int
     accepted: Accepted | None
     answers: list[Answer]
+
+
+class _Action(NamedTuple):
+    ticket: int
+    action: Callable[[], None]
+    asked: Sequence[Answer]
 
 
 def folder_of(folder: str, broker: BrokerId) -> Path:
@@ -78,7 +84,8 @@ class Keeping:
         """What may be in use on disk."""
 
         about = broker, overlay.scot, life, overlay.delivery
-        self.channels = LastingChannels(*about, self.store, WireCodec(), quota)
+        bounds = quota, options.queries_max
+        self.channels = LastingChannels(*about, self.store, WireCodec(), *bounds)
         try:
             self.channels.recover(self.store.recover(), time.monotonic_ns())
         except BaseException:
@@ -91,7 +98,7 @@ class Keeping:
         self.unsynced = 0
         """How many bytes of publications wait for the disk."""
 
-        self._actions: deque[tuple[int, Callable[[], None]]] = deque()
+        self._actions: deque[_Action] = deque()
         self._loop = asyncio.get_running_loop()
         self._say_recovered(time.monotonic() - begun)
 
@@ -104,6 +111,12 @@ class Keeping:
         )
         for damage in self.store.damages:
             _log.error("%s has lost records: %s", self._id, damage)
+        for there in self.channels.staging.undone:
+            _log.error(
+                "%s does not go on with a batch that was committed: of it only %s are not damaged; "
+                "it has to be written again",
+                *(self._id, there),
+            )
 
     def begin(
         self, core: Broker, effects: Effects, stir: Callable[[], None], wake: Callable[[], None]
@@ -118,17 +131,26 @@ class Keeping:
         core.restore(channels.own_subscriptions(), channels.hosts.known(), time.monotonic_ns())
         self.store.start(self._loop, self._synced, self._failed)
 
-    def when_synced(self, action: Callable[[], None]) -> None:
-        """Do something as soon as all is on disk that is known now; never, if the disk fails."""
+    def when_synced(self, action: Callable[[], None], asked: Sequence[Answer] = ()) -> None:
+        """Do something as soon as all is on disk that is known now.
+
+        If the disk fails it is never done, and those who have `asked` for it are told.
+        """
         if self.failure is not None:
+            self._answer(asked, self.failure)
             return
         self.channels.hosts.write()
-        self._actions.append((self.store.ticket, action))
+        self._actions.append(_Action(self.store.ticket, action, asked))
         self._act()
 
     def _act(self) -> None:
-        while self._actions and self._actions[0][0] <= self.store.synced:
-            self._actions.popleft()[1]()
+        while self._actions and self._actions[0].ticket <= self.store.synced:
+            self._actions.popleft().action()
+
+    def check(self) -> None:
+        """Raise StoreFailed where nothing can be written any more."""
+        if self.failure is not None:
+            raise self.failure
 
     # Publications
 
@@ -147,8 +169,6 @@ class Keeping:
 
     def staging_refusal(self) -> StoreFailed | None:
         """Return why nothing may be staged: it has its own room, where publishers have none."""
-        if self.failure is not None:
-            return self.failure
         return StoreFull(self.name, self._why_blocked()) if self.channels.is_full else None
 
     def _why_blocked(self) -> str:
@@ -158,6 +178,9 @@ class Keeping:
 
     def take(self, batch: list[Published], answers: list[Answer]) -> None:
         """Accept publications; they go on their way, and are answered, when they are on disk."""
+        if self.failure is not None:
+            self._answer(answers, self.failure)
+            return
         fresh = [each for each in batch if not self.channels.has(each)]
         accepted = self._core.accept(fresh, time.monotonic_ns()) if fresh else None
         size = sum(len(each.encoded) for each in fresh)
@@ -185,7 +208,7 @@ class Keeping:
         if was_behind and not self.is_behind:
             self._wake()
 
-    def _answer(self, answers: list[Answer], failure: StoreFailed | None = None) -> None:
+    def _answer(self, answers: Sequence[Answer], failure: StoreFailed | None = None) -> None:
         unheard = len(self._core.unheard)
         for session, request in answers:
             session.syncing.discard(request)
@@ -193,12 +216,16 @@ class Keeping:
             self._effects.add(session)
 
     def _failed(self, failure: StoreFailed) -> None:
-        """Take no more publications: nobody knows what is on disk. What is there can be read."""
+        """Write nothing more: nobody knows what is on disk. What was there before can be read."""
         _log.critical("%s keeps nothing any more: %s; restart it", self._id, failure)
         self.failure = failure
+        self.channels.fail()
         waiting, self._waiting = self._waiting, deque()
         for each in waiting:
             self._answer(each.answers, failure)
+        actions, self._actions = self._actions, deque()
+        for action in actions:
+            self._answer(action.asked, failure)
         self._effects.flush()
         self._wake()
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from octopis.broker.clients.session import ClientSession
-from octopis.broker.disk.keeping import Keeping
+from octopis.broker.disk.keeping import Answer, Keeping
 from octopis.broker.disk.owners import Owners
 from octopis.broker.disk.permitted import visible
 from octopis.broker.effects import Effects
@@ -87,8 +87,6 @@ class Moving:
 
     def take(self, session: ClientSession, request: MoveRequest) -> None:
         """Do what a client asks for, or raise InvalidSubscription, StoreFailed."""
-        if self._keeping.failure is not None:
-            raise self._keeping.failure
         match request:
             case JoinDurable():
                 self._join(session, request)
@@ -133,7 +131,8 @@ class Moving:
         return found
 
     def _answer_synced(self, session: ClientSession, answer: MoveAnswer) -> None:
-        self._keeping.when_synced(partial(self._tell, session, answer))
+        asked = [Answer(session, answer.request)]
+        self._keeping.when_synced(partial(self._tell, session, answer), asked)
 
     def _tell(self, session: ClientSession, answer: MoveAnswer) -> None:
         session.tell(encode_move_answer(answer))
@@ -157,7 +156,8 @@ class Moving:
         if not state.moved_to:
             self._moves.leave(durable, to.short, self._channels.cut())
             self._home.end_reads(durable, has_moved(name, to.short))
-        self._keeping.when_synced(partial(self._left, session, request.request, durable))
+        asked = Answer(session, request.request)
+        self._keeping.when_synced(partial(self._left, *asked, durable), [asked])
 
     def _left(self, session: ClientSession, request: int, durable: Durable) -> None:
         """Let others know, now that it is on disk, and answer."""

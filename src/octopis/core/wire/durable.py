@@ -106,12 +106,15 @@ class CommitStaged(msgspec.Struct, frozen=True, tag_field="ask", tag="commit"):
     """A wish that a batch is published once: of each part this attempt, which has so many rows.
 
     The answer comes when all is published; a batch that was published before is answered at once.
+    `one_off`: it is the only batch of its query, and nobody asks for it again when whoever asks now
+    has gone. So the broker need not know for ever that it was published.
     """
 
     request: _Count
     query: _Name
     batch: _Batch
     attempts: Annotated[list[tuple[_Count, _Count, _Count]], Meta(max_length=100_000)]
+    one_off: bool = False
 
 
 class DropStaged(msgspec.Struct, frozen=True, tag_field="ask", tag="unstage"):

@@ -120,7 +120,9 @@ class Sink:
 
     # On the driver
 
-    def commit(self, messages: list[WriterCommitMessage | None], number: int) -> None:
+    def commit(
+        self, messages: list[WriterCommitMessage | None], number: int, *, one_off: bool = False
+    ) -> None:
         """Publish what the tasks have staged, unless this batch was published before."""
         written = [each for each in messages if isinstance(each, Written)]
         _say_refused(written, number)
@@ -130,7 +132,7 @@ class Sink:
         query = attempts[0][0].query
         chosen = [(each.part, each.number, rows) for each, rows in attempts if rows]
         with staging_at(*self._options.stage_of(query)) as stage:
-            stage.commit(query, number, chosen)
+            stage.commit(query, number, chosen, one_off=one_off)
 
     def abort(self, messages: list[WriterCommitMessage | None], number: int) -> None:
         """Drop what was staged: the batch has failed."""
@@ -174,6 +176,7 @@ class BatchSink(DataSourceArrowWriter):
 
     def __init__(self, options: SinkOptions, schema: T.StructType) -> None:
         self._sink = Sink(options, schema)
+        self._is_one_off = options.transaction is None
         self._batch = Batch(*(options.transaction or (f"batch {uuid4()}", 0)))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
@@ -182,7 +185,7 @@ class BatchSink(DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Publish all."""
-        self._sink.commit(messages, self._batch.number)
+        self._sink.commit(messages, self._batch.number, one_off=self._is_one_off)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Publish nothing."""

@@ -128,9 +128,19 @@ class Stage:
         """Wait until all that was staged is on the broker's disk."""
         self._wait(0)
 
-    def commit(self, query: str, batch: int, attempts: list[tuple[int, int, int]]) -> None:
-        """Publish a batch once: of each part this attempt, which has so many rows."""
-        self._ask(CommitStaged, query, batch, attempts)
+    def commit(
+        self,
+        query: str,
+        batch: int,
+        attempts: list[tuple[int, int, int]],
+        *,
+        one_off: bool = False,
+    ) -> None:
+        """Publish a batch once: of each part this attempt, which has so many rows.
+
+        `one_off`: nobody but the caller knows its name, and could ask for it again.
+        """
+        self._ask(CommitStaged, query, batch, attempts, one_off)
         self._wait(0)
 
     def drop(self, query: str, batch: int, attempts: list[tuple[int, int]]) -> None:

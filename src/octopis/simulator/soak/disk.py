@@ -6,7 +6,7 @@ may be there, too. What was given back just before may be there again. The drive
 a little later than it happened, so power may fail in between.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from random import Random
 
 import msgspec
@@ -135,11 +135,13 @@ class VirtualStore:
                     self._gone[position] = body
         return sum(each.bytes for each in gone)
 
-    def sparse(self, share: float) -> list[int]:
-        """Return what is needed of a part of the log that is mostly not."""
+    def sparse(self, share: float, besides: Container[int] = ()) -> list[int]:
+        """Return what is needed of a part of the log that is mostly not, but for some records."""
         for segment in self._segments[:-1]:
             if segment.live and len(segment.live) < share * len(segment.records):
-                return sorted(segment.live)
+                found = [each for each in sorted(segment.live) if each not in besides]
+                if found:
+                    return found
         return []
 
     # Small state

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 from octopis.core.delivery.channels import Channels
+from octopis.core.delivery.lasting.committed import QUERIES_MAX
 from octopis.core.delivery.lasting.durables import Durable, Durables
 from octopis.core.delivery.lasting.memory import KnownHosts, Publishers, checkpoint, remembered
 from octopis.core.delivery.lasting.moving import Moves
@@ -24,7 +25,6 @@ from octopis.core.delivery.lasting.records import (
     Copy,
     Decision,
     Publication,
-    Record,
     Staged,
     decode_record,
 )
@@ -39,6 +39,7 @@ from octopis.core.routing.algorithms.hosts import Host
 from octopis.core.routing.algorithms.target_routing import Accepted
 from octopis.core.routing.messages import NotificationMessage, Subscription
 from octopis.core.topology import SCOT
+from octopis.errors import StoreDamaged
 
 _SPARSE = 0.5
 """A part of the log of which less is needed is written again, where room is short."""
@@ -68,6 +69,7 @@ class LastingChannels(Channels):
         store: Store,
         codec: Codec,
         quota_bytes: int,
+        queries_max: int = QUERIES_MAX,
     ) -> None:
         self._shelf = Shelf(store)
         self._codec = codec
@@ -76,7 +78,7 @@ class LastingChannels(Channels):
         self._quota_bytes = quota_bytes
         self.durables = Durables(self._shelf)
         self.moves = Moves(self.durables, self._shelf, origin_of(self.place, store.epoch))
-        self.staging = Staging(self._shelf, quota_bytes)
+        self.staging = Staging(self._shelf, quota_bytes, queries_max)
         self.publishers = Publishers()
         self.hosts = KnownHosts(broker, store)
         self._numbered: deque[tuple[int, int]] = deque()
@@ -178,9 +180,15 @@ class LastingChannels(Channels):
         """How many records were found damaged when they were read."""
         return len(self._shelf.damaged)
 
-    def read_records(self, positions: Sequence[int]) -> list[Record]:
-        """Return records of the log."""
-        return self._shelf.read(positions)
+    def read_staged(self, position: int) -> bytes:
+        """Return rows that were staged. Raises StoreFailed where they cannot be read."""
+        try:
+            (record,) = self._shelf.read([position])
+        except StoreDamaged:
+            self._shelf.damaged.add(position)
+            raise
+        assert isinstance(record, Staged), "a batch is made of rows"
+        return record.rows
 
     def has(self, notification: Notification) -> bool:
         """Tell whether a publication was accepted before: it is sent again."""
@@ -241,7 +249,15 @@ class LastingChannels(Channels):
     def keep(
         self, arrived: Sequence[NotificationMessage], matches: list[list[str]]
     ) -> list[list[str]]:
-        """Write down what durable subscriptions want; return who else gets it now."""
+        """Write down what durable subscriptions want; return who else gets it now.
+
+        Where the disk has failed nothing is acknowledged: it comes again, to the next life.
+        """
+        if self._shelf.has_failed:
+            return [
+                self._ordinary(found) if self.receiver.is_fresh(message) else []
+                for message, found in zip(arrived, matches, strict=True)
+            ]
         lasts: dict[int, int] = {}
         kept_for: dict[Durable, None] = {}
         left = []
@@ -269,7 +285,7 @@ class LastingChannels(Channels):
     def arrived(self, post: Post, now_ns: int) -> None:
         """Take in a post for this broker."""
         super().arrived(post, now_ns)
-        if not self._released:
+        if not self._released and not self._shelf.has_failed:
             self._await({})
 
     def _await(self, lasts: dict[int, int]) -> None:
@@ -294,6 +310,10 @@ class LastingChannels(Channels):
             self._checkpoint = None
             self._shelf.go_on()
         self._look_at_room()
+
+    def fail(self) -> None:
+        """Know that nothing can be written any more: what is not on disk now never will be."""
+        self._shelf.has_failed = True
 
     @property
     def is_blocked(self) -> bool:
@@ -329,7 +349,7 @@ class LastingChannels(Channels):
                 store.used_bytes > self._quota_bytes // 2
                 and store.live_bytes < _SPARSE * store.used_bytes
             ):
-                self._write_again(store.sparse(_SPARSE))
+                self._write_again(store.sparse(_SPARSE, self._shelf.damaged))
             if store.reclaimable:
                 checkpoint(self)
                 self._checkpoint = store.ticket, store.position
@@ -345,9 +365,12 @@ class LastingChannels(Channels):
         self.sender.is_blocked = is_full or self._needed >= _FOR_PUBLISHERS * self._quota_bytes
 
     def _write_again(self, positions: list[int]) -> None:
-        """Write at the end of the log what is needed of a part that is mostly not."""
-        for position, record in zip(positions, self._shelf.read(positions), strict=True):
-            if isinstance(record, ChannelState):
+        """Write at the end of the log what is needed of a part that is mostly not.
+
+        What is damaged stays where it is, until whoever needs it has been told.
+        """
+        for position, record in zip(positions, self._shelf.read_whole(positions), strict=True):
+            if record is None or isinstance(record, ChannelState):
                 continue
             new = self._shelf.write_again(position, record)
             if isinstance(record, Staged | Decision):

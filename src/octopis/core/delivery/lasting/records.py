@@ -75,11 +75,16 @@ class Staged(Struct, frozen=True, array_like=True, tag=4, gc=False):
 
 
 class Decision(Struct, frozen=True, array_like=True, tag=5):
-    """Which attempts, by part and number, of a batch are published."""
+    """Which attempts of a batch are published: their parts, numbers, and how many rows they have.
+
+    So it is known whether all of these are there still. `is_one_off`: its source has no other
+    batch, and nobody commits it again when whoever does so now has gone (see committed.py).
+    """
 
     source: bytes
     batch: int
-    attempts: tuple[tuple[int, int], ...]
+    attempts: tuple[tuple[int, int, int], ...]
+    is_one_off: bool = False
 
 
 class Copy(Struct, frozen=True, array_like=True, tag=6, gc=False):

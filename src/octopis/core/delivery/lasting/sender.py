@@ -189,9 +189,13 @@ class LastingSender(Sender):
         return channel
 
     def _write(self, channel: Channel) -> None:
-        """Write down what a channel begins with; the next checkpoint says it, too."""
+        """Write down what a channel begins with; the next checkpoint says it, too.
+
+        What changes when the disk has failed is found again in the next life.
+        """
         self._serial += 1
-        self._shelf.add(self._state(channel), holders=0)
+        if not self._shelf.has_failed:
+            self._shelf.add(self._state(channel), holders=0)
 
     # Answers
 

@@ -3,7 +3,11 @@
 Whoever writes batches (a streaming query, say) stages the rows of a batch in parts, each perhaps in
 several attempts, and then commits: it names the attempts that count. The decision is on disk before
 the first of them is published, so after a crash the broker goes on with it; and a batch that was
-committed before is known, whoever sends it again, with whatever attempts.
+committed before is known, whoever sends it again, with whatever attempts. Where rows of a decided
+batch are damaged nothing more of it is published, and the decision is undone: the batch is to be
+written again, and what was published of it is known by the numbers of its rows. Batches of one
+query are published one after the other, as they were decided: what is published of a later one is
+all that is known of those before it.
 
     Staged      rows of an attempt at a part of a batch: a piece, as it came
     Decision    which attempts of a batch are published
@@ -14,13 +18,14 @@ others wait for room, so that no two wait for each other; and what nobody has go
 is dropped.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import accumulate, chain
+from itertools import chain
 from operator import attrgetter
-from typing import NamedTuple
 
+from octopis.core.delivery.lasting.batches import SEQUENCE_BITS, Attempt, Commit, Piece
+from octopis.core.delivery.lasting.committed import QUERIES_MAX, Committed
 from octopis.core.delivery.lasting.memory import Publishers
 from octopis.core.delivery.lasting.records import Decision, Staged
 from octopis.core.delivery.lasting.store import Shelf
@@ -31,34 +36,6 @@ STAGED_SHARE = 0.2
 
 _PIECE_BYTES = 64
 """About what a piece takes on disk beside its rows."""
-
-_KIND = "committed"
-SEQUENCE_BITS = 32
-"""A row's number within its batch stands below the batch's number."""
-
-
-class Attempt(NamedTuple):
-    """One attempt at a part of a batch."""
-
-    source: bytes
-    batch: int
-    part: int
-    attempt: int
-
-
-@dataclass(slots=True)
-class Piece:
-    """So many rows of an attempt, from the row `first` on: one record of the log."""
-
-    position: int
-    first: int
-    count: int
-    bytes: int
-
-    @property
-    def until(self) -> int:
-        """The row behind the last one."""
-        return self.first + self.count
 
 
 @dataclass(slots=True)
@@ -75,48 +52,23 @@ class _Rows:
         return self.pieces[-1].until if self.pieces else 0
 
 
-class Commit:
-    """A batch that is being published: `pieces` are where its `count` rows are, in order."""
-
-    def __init__(self, decision: Decision, position: int, pieces: list[Piece]) -> None:
-        self.decision = decision
-        self.position = position
-        self.pieces = pieces
-        self._ends = list(accumulate(each.count for each in pieces))
-        self.count = self._ends[-1] if pieces else 0
-        self.done = 0
-        """How many of them are published."""
-
-    @property
-    def key(self) -> tuple[bytes, int]:
-        """Whose batch it is, and which."""
-        return self.decision.source, self.decision.batch
-
-    def sequence(self, row: int) -> int:
-        """Return the number by which a row is known to be published."""
-        return self.decision.batch << SEQUENCE_BITS | row
-
-    def piece(self, row: int) -> tuple[Piece, int]:
-        """Return where a row is, and the number of the first row there in the whole batch."""
-        number = bisect_right(self._ends, row)
-        piece = self.pieces[number]
-        return piece, self._ends[number] - piece.count
-
-
 class Staging:
     """What is staged at one broker, and what is being published of it."""
 
-    def __init__(self, shelf: Shelf, quota_bytes: int) -> None:
+    def __init__(self, shelf: Shelf, quota_bytes: int, queries_max: int = QUERIES_MAX) -> None:
         self._shelf = shelf
         self._store = shelf.store
         self.bytes_max = int(STAGED_SHARE * quota_bytes)
         self.bytes = 0
         """How many are staged, about."""
 
+        self._committed = Committed(shelf.store, queries_max)
         self._rows: dict[Attempt, _Rows] = {}
         self.commits: dict[tuple[bytes, int], Commit] = {}
         self._found: dict[Attempt, dict[int, Piece]] = {}
         self._decisions: dict[tuple[bytes, int], tuple[int, Decision]] = {}
+        self.undone: list[str] = []
+        """Of which decided batches rows were not found in this life, and what is there of them."""
 
     # From earlier lives
 
@@ -135,20 +87,26 @@ class Staging:
         pieces[record.first] = _piece_of(record, position)
 
     def recovered(self, publishers: Publishers, now_ns: int) -> None:
-        """Go on with batches that were decided; drop what belongs to those that are done."""
+        """Go on with batches that were decided; drop what belongs to those that are done.
+
+        What is left of a batch that is not whole stays staged: whoever commits it again is told.
+        """
         for attempt, found in self._found.items():
             for piece in self._in_order(found):
                 self._add(attempt, piece, now_ns)
         self._found.clear()
-        for position, decision in self._decisions.values():
+        for position, decision in sorted(self._decisions.values(), key=lambda each: each[1].batch):
             if self.is_committed(decision.source, decision.batch):
                 self._store.free(position)
+            elif missing := self._missing(decision):
+                self._store.free(position)
+                self.undone.append(missing)
             else:
                 self._begin(decision, position, publishers.last(decision.source))
         self._decisions.clear()
+        chosen = {each for commit in self.commits.values() for each in commit.attempts}
         for attempt in list(self._rows):
-            is_decided = (attempt.source, attempt.batch) in self.commits
-            if not is_decided and self.is_committed(attempt.source, attempt.batch):
+            if attempt not in chosen and self.is_decided(attempt.source, attempt.batch):
                 self.drop(attempt)
 
     def _in_order(self, found: dict[int, Piece]) -> list[Piece]:
@@ -165,9 +123,17 @@ class Staging:
             self._store.free(left.position)
         return pieces
 
+    def _missing(self, decision: Decision) -> str:
+        """Return what is not there of a batch, in a sentence; nothing where all is."""
+        for part, number, count in decision.attempts:
+            there = self.staged(Attempt(decision.source, decision.batch, part, number))
+            if there != count:
+                return f"{there:,} of {count:,} rows of part {part} of batch {decision.batch}"
+        return ""
+
     def _begin(self, decision: Decision, position: int, last: int) -> Commit:
         source, batch = decision.source, decision.batch
-        attempts = [Attempt(source, batch, part, number) for part, number in decision.attempts]
+        attempts = [Attempt(source, batch, part, number) for part, number, _ in decision.attempts]
         found = [self._rows[each].pieces for each in attempts if each in self._rows]
         commit = Commit(decision, position, list(chain.from_iterable(found)))
         if last >> SEQUENCE_BITS == batch:
@@ -185,15 +151,15 @@ class Staging:
     def has_room(self, attempt: Attempt, size: int) -> bool:
         """Tell whether a piece so long may be staged now.
 
-        Where room is short, attempts are dropped that later ones have followed. Raises
-        InvalidNotification: it never may.
+        Where room is short, attempts are dropped that later ones have followed, or a later batch
+        of their source. Raises InvalidNotification: it never may.
         """
         size += _PIECE_BYTES
         if self.bytes + size <= self.bytes_max:
             return True
         self._drop_followed(attempt)
-        source = attempt.source
-        own = sum(rows.bytes for each, rows in self._rows.items() if each.source == source)
+        left = {each: rows for each, rows in self._rows.items() if each[:2] not in self.commits}
+        own = sum(rows.bytes for each, rows in left.items() if each[:2] == attempt[:2])
         if own + size > self.bytes_max:
             raise InvalidNotification(
                 f"batch {attempt.batch} is too long for this broker: {self.bytes_max:,} bytes, "
@@ -201,7 +167,11 @@ class Staging:
                 "restart the broker, or write shorter batches (maxOffsetsPerTrigger): one that a "
                 "checkpoint has begun stays as long as it is"
             )
-        return self.bytes + size <= self.bytes_max or next(iter(self._rows)).source == source
+        decided = self.bytes - sum(rows.bytes for rows in left.values())
+        is_first = next(iter(left), attempt)[:2] == attempt[:2]
+        return self.bytes + size <= self.bytes_max or (
+            is_first and decided + own + size <= self.bytes_max
+        )
 
     def _drop_followed(self, last: Attempt) -> None:
         newest: dict[tuple[bytes, int, int], Attempt] = {}
@@ -210,6 +180,10 @@ class Staging:
             newest[each[:3]] = each
             if before is not None and before[:2] not in self.commits:
                 self.drop(before)
+        for each in list(self._rows):
+            is_earlier = each.source == last.source and each.batch < last.batch
+            if is_earlier and each[:2] not in self.commits:
+                self.drop(each)
 
     def stage(self, attempt: Attempt, first: int, count: int, rows: bytes, now_ns: int) -> None:
         """Keep so many rows of an attempt, from the row `first` on, which is the next."""
@@ -251,50 +225,77 @@ class Staging:
 
     def is_committed(self, source: bytes, batch: int) -> bool:
         """Tell whether a batch, or a later one of the same source, was published."""
-        value = self._store.items(_KIND).get(source.hex())
-        return value is not None and int.from_bytes(value, "big", signed=True) >= batch
+        return self._committed.has(source, batch)
 
     def is_decided(self, source: bytes, batch: int) -> bool:
         """Tell whether it is known what a batch publishes: nothing that comes later counts."""
-        return (source, batch) in self.commits or self.is_committed(source, batch)
+        is_going = self._going(source, batch) is not None
+        return is_going or self.is_committed(source, batch)
+
+    def _going(self, source: bytes, batch: int) -> Commit | None:
+        """Return the batch that is being published where it is this one, or a later one."""
+        for (whose, which), commit in self.commits.items():
+            if whose == source and which >= batch:
+                return commit
+        return None
+
+    @property
+    def due(self) -> list[Commit]:
+        """The batches that are published now: of each source the first that is decided."""
+        first: dict[bytes, Commit] = {}
+        for (source, _), commit in self.commits.items():
+            first.setdefault(source, commit)
+        return list(first.values())
 
     def decide(
-        self, source: bytes, batch: int, attempts: Iterable[tuple[int, int, int]]
+        self,
+        source: bytes,
+        batch: int,
+        attempts: Iterable[tuple[int, int, int]],
+        *,
+        is_one_off: bool = False,
     ) -> Commit | None:
         """Return the batch to publish, of these parts, attempts and row counts; None: it was.
 
-        Where it is decided already, that decision stands. Raises InvalidNotification where rows
-        are not here.
+        Where it is decided already, that decision stands; where a later one is, nothing of this
+        one is published, and that is returned. Raises InvalidNotification where rows are not here,
+        or one query too many would have to be remembered.
         """
-        if (source, batch) in self.commits:
-            return self.commits[source, batch]
-        chosen: dict[tuple[int, int], None] = {}
-        if not self.is_committed(source, batch):
-            for part, number, count in attempts:
-                there = self.staged(Attempt(source, batch, part, number))
-                if there != count:
-                    raise InvalidNotification(
-                        f"{there:,} of {count:,} rows of part {part} of batch {batch} are staged "
-                        "here: stage and commit at the same broker, within durability.staged_s, "
-                        "and write the batch again"
-                    )
-                chosen[part, number] = None
+        going = self._going(source, batch)
+        if going is not None:
+            return going
+        decision = Decision(source, batch, tuple(dict.fromkeys(attempts)), is_one_off)
+        is_committed = self.is_committed(source, batch)
+        if not is_committed and (missing := self._missing(decision)):
+            raise InvalidNotification(
+                f"{missing} are staged here: stage and commit at the same broker, within "
+                "durability.staged_s, and write the batch again"
+            )
+        if not is_one_off and not is_committed:
+            self._committed.check(source)
+        chosen = set() if is_committed else {each[:2] for each in decision.attempts}
         for each in list(self._rows):
-            is_other = (each.part, each.attempt) not in chosen or each.batch != batch
-            if each.source == source and each.batch <= batch and is_other:
+            is_other = each[2:] not in chosen or each.batch != batch
+            is_going = each[:2] in self.commits
+            if each.source == source and each.batch <= batch and is_other and not is_going:
                 self.drop(each)
-        if self.is_committed(source, batch):
+        if is_committed:
             return None
-        decision = Decision(source, batch, tuple(chosen))
         position = self._shelf.add(decision, 1)
         return self._begin(decision, position, -1)
 
     def finish(self, commit: Commit) -> None:
         """Know that all rows of a batch are published, in records before this."""
-        source, batch = commit.key
-        self._store.put(_KIND, source.hex(), batch.to_bytes(8, "big", signed=True))
-        for part, number in commit.decision.attempts:
-            self.drop(Attempt(source, batch, part, number))
+        self._committed.note(*commit.key, is_one_off=commit.decision.is_one_off)
+        self._end(commit)
+
+    def undo(self, commit: Commit) -> None:
+        """Know that rows of a batch cannot be read: it is to be written again, all of it."""
+        self._end(commit)
+
+    def _end(self, commit: Commit) -> None:
+        for each in commit.attempts:
+            self.drop(each)
         self._shelf.release(commit.position)
         del self.commits[commit.key]
 

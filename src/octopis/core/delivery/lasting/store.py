@@ -1,6 +1,6 @@
 """What channels need of a disk, and how they count who still needs what is on it."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Protocol
 
 from octopis.core.delivery.lasting.records import (
@@ -58,8 +58,8 @@ class Store(Protocol):
     def reclaim(self, upto: int) -> int:
         """Have room back that only records up to a position took, and return how much."""
 
-    def sparse(self, share: float) -> list[int]:
-        """Return what is needed of a part of the log that is mostly not."""
+    def sparse(self, share: float, besides: Container[int] = ()) -> list[int]:
+        """Return what is needed of a part of the log that is mostly not, but for some records."""
 
     def put(self, kind: str, key: str, value: bytes) -> None:
         """Write some small state, after the records before it."""
@@ -99,6 +99,9 @@ class Shelf:
         self.store = store
         self.damaged: set[int] = set()
         """Records that were found damaged when they were read."""
+
+        self.has_failed = False
+        """Whether nothing can be written any more."""
 
         self._holders: dict[int, int] = {}
         self._waiting: list[int] | None = None
