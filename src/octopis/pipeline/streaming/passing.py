@@ -71,8 +71,8 @@ class PassingReader(DataSourceStreamReader):
         begin, catch = restored(start, ""), self._caught()
         is_new = begin.epoch != catch.epoch
         begin = catch.offset(0) if is_new else begin
-        # Spark asks on only when it has done with what came before. Its own word for that, `commit`,
-        # comes with the next batch, which may need the room.
+        # Spark asks on only when it has done with what came before. Its own word for that,
+        # `commit`, comes with the next batch, which may need the room.
         catch.forget(begin.position)
         most = BUFFER_MAX if isinstance(limit, ReadAllAvailable) else self._options.max_offsets
         end = min(catch.wait(begin.position), begin.position + most)
