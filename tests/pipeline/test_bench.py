@@ -1,5 +1,6 @@
 """What `octopis bench pipeline` measures, small: each figure is of work that was really done."""
 
+import time
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from octopis.benchmarks.spark import pipeline, readings
-from octopis.benchmarks.spark.figures import worker_memory
+from octopis.benchmarks.spark.figures import driver_memory, worker_memory
 from octopis.benchmarks.spark.made_trace import write_made_trace
 from octopis.benchmarks.spark.parts import Part
 from octopis.pipeline.spark.traces import open_trace, read_trace
@@ -31,11 +32,31 @@ def test_ingest_of_json_and_the_memory_of_the_driver_are_measured(
     spark: SparkSession, tmp_path: Path
 ):
     figures = list(readings.any_data(spark, tmp_path, 0.002, 1))
-    assert [figure.size for figure in figures] == [
-        "2,000 rows", "200 x 20", "200 x 20", "2,000 x 20", "2,000 x 20"
-    ]  # fmt: skip
+    assert [(figure.size, figure.unit) for figure in figures] == [
+        ("2,000 rows", "s"),
+        *(("200 x 20", unit) for unit in ("s", "MB", "MB")),
+        *(("2,000 x 20", unit) for unit in ("s", "MB", "MB")),
+        ("2,000 rows", "MB more"),
+    ]
     assert all(figure.value > 0 for figure in figures if figure.unit == "s")
-    assert all(0 <= figure.value < 500 for figure in figures if figure.unit == "MB")
+    takes = [figure.value for figure in figures if figure.unit == "MB"]
+    assert all(0 <= each < 500 for each in takes)
+    assert figures[-1].value == pytest.approx(sum(takes[2:]) - sum(takes[:2]))
+
+
+def test_what_lives_in_the_drivers_java_is_seen_without_its_garbage(spark: SparkSession):
+    context = spark.sparkContext
+    one = context._jvm.byte, 10_000_000
+    with driver_memory(spark) as (_, seen):
+        held = [context._gateway.new_array(*one) for _ in range(10)]
+        time.sleep(1)
+        del held
+    assert 60 < seen.mb < 200
+    with driver_memory(spark) as (_, seen):
+        spark.range(1_000_000).selectExpr("reverse(repeat('xy', 200)) AS t").agg(
+            {"t": "max"}
+        ).head()
+    assert seen.mb < 50
 
 
 def test_the_streaming_source_and_sink_are_measured(spark: SparkSession, tmp_path: Path):

@@ -1,4 +1,4 @@
-"""An overlay with security: Spark reads what its credentials may see, and publishes as who it is."""
+"""An overlay with security: Spark reads and publishes there by its credentials."""
 
 from collections.abc import Iterator
 from pathlib import Path
