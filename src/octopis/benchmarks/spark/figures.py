@@ -53,17 +53,18 @@ def worker_memory() -> Iterator[Peak]:
 
 @contextmanager
 def driver_memory(spark: SparkSession) -> Iterator[tuple[Peak, Peak]]:
-    """Watch how much more the driver takes: its own Python process, and what lives in its Java.
+    """Watch the driver: how much more its own Python process takes, and what lives in its Java.
 
-    Python's is 0 where there is no /proc. Java's garbage is collected at each look, which costs
-    time: so nothing is timed meanwhile. In local mode its tasks live in the same Java.
+    Python's is 0 where there is no /proc. Java's is all that lives, not what is more than before:
+    Spark lets go late of what earlier work has kept. Its garbage is collected at each look, which
+    costs time, so nothing is timed meanwhile. In local mode its tasks live in the same Java.
     """
     python, java, own = Peak(), Peak(), Path(f"/proc/{os.getpid()}")
-    before, held = _memory_mb(own, b""), _live_mb(spark)
+    before = _memory_mb(own, b"")
 
     def look() -> None:
         python.mb = max(python.mb, _memory_mb(own, b"") - before)
-        java.mb = max(java.mb, _live_mb(spark) - held)
+        java.mb = max(java.mb, _live_mb(spark))
 
     with meanwhile(look, _LOOK_S):
         yield python, java

@@ -70,7 +70,7 @@ def _truth(
     return [
         PipelineFigure("ground truth of a recording", size, took_s, "s"),
         PipelineFigure("... what the driver's Python takes more", size, python.mb, "MB", "level"),
-        PipelineFigure("... what lives in the driver's Java more", size, java.mb, "MB", "level"),
+        PipelineFigure("... what lives in the driver's Java", size, java.mb, "MB", "level"),
     ]
 
 
