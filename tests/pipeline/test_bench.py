@@ -1,6 +1,5 @@
 """What `octopis bench pipeline` measures, small: each figure is of work that was really done."""
 
-import time
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from octopis.benchmarks.spark import pipeline, readings
-from octopis.benchmarks.spark.figures import driver_memory, worker_memory
+from octopis.benchmarks.spark.figures import worker_memory
 from octopis.benchmarks.spark.made_trace import write_made_trace
 from octopis.benchmarks.spark.parts import Part
 from octopis.pipeline.spark.traces import open_trace, read_trace
@@ -43,20 +42,6 @@ def test_ingest_of_json_and_the_memory_of_the_driver_are_measured(
     assert all(0 <= python < 500 for python in takes[::2])
     assert all(20 < java < 1_100 for java in takes[1::2]), "it is never empty"
     assert figures[-1].value == pytest.approx(sum(takes[2:]) - sum(takes[:2]))
-
-
-def test_what_lives_in_the_drivers_java_is_seen_without_its_garbage(spark: SparkSession):
-    context = spark.sparkContext
-    one = context._jvm.byte, 10_000_000
-    with driver_memory(spark) as (_, garbage):
-        spark.range(1_000_000).selectExpr("reverse(repeat('xy', 200)) AS t").agg(
-            {"t": "max"}
-        ).head()
-    with driver_memory(spark) as (_, living):
-        held = [context._gateway.new_array(*one) for _ in range(10)]
-        time.sleep(1)
-        del held
-    assert 60 < living.mb - garbage.mb < 200
 
 
 def test_the_streaming_source_and_sink_are_measured(spark: SparkSession, tmp_path: Path):
