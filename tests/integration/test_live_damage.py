@@ -6,8 +6,8 @@ from typing import Any
 from octopis.broker.broker import LiveBroker
 from octopis.broker.settings import Durability
 from octopis.client.streams import Gap
-from octopis.core.model import BrokerId
 from octopis.core.routing import Algorithm
+from support.damage import flip
 from support.live import client_of, line, overlay, ready, run_live, tables_hold, until
 
 A, B, C = line(3).brokers
@@ -15,19 +15,6 @@ A, B, C = line(3).brokers
 
 def on_disk(folder: Path) -> Any:
     return overlay(line(3), Algorithm.TNR, durability=Durability(str(folder)))
-
-
-def flip(folder: Path, broker: BrokerId, text: bytes) -> None:
-    """Damage the record in a broker's log that holds a text."""
-    for log in (folder / broker.short).glob("*.log"):
-        data = log.read_bytes()
-        at = data.find(text)
-        if at >= 0:
-            with log.open("r+b") as file:
-                file.seek(at)
-                file.write(bytes([data[at] ^ 1]))
-            return
-    raise AssertionError(f"{text!r} is not there")
 
 
 def named(count: int) -> list[dict[str, str]]:
@@ -53,7 +40,7 @@ def test_damage_under_a_running_broker_is_a_gap_and_all_others_are_served(tmp_pa
                     await tables_hold(live, 1)
                 await writer.publish_many(named(100))
                 await until(lambda: live[C].status()["durables"]["all"]["position"] == 100)
-                flip(tmp_path, C, b"number-042")
+                flip(tmp_path / C.short, b"number-042")
                 found, gaps = await read_all(reader, "all", "number-099")
                 assert found == [each["name"] for each in named(100) if each["name"][-3:] != "042"]
                 assert [gap.dropped for gap in gaps] == [1]
@@ -70,7 +57,7 @@ def test_damage_at_the_publishers_host_leaves_no_hole_that_others_wait_for(tmp_p
                     await tables_hold(live, 1)
                 await live[C].stop()  # what is published now waits on the disk of its host
                 await writer.publish_many(named(50))
-                flip(tmp_path, A, b"number-007")
+                flip(tmp_path / A.short, b"number-007")
                 again = LiveBroker(C, configuration.at({C: live[C].address}))
                 await again.listen()
                 again.start({})
@@ -97,7 +84,7 @@ def test_damage_that_a_broker_finds_when_it_starts_leaves_no_hole_either(tmp_pat
                     await tables_hold(live, 1)
                 await live[C].stop()
                 await writer.publish_many(named(50))
-        flip(tmp_path, A, b"number-030")
+        flip(tmp_path / A.short, b"number-030")
         async with ready(on_disk(tmp_path)) as live:
             async with client_of(live[C]) as reader, client_of(live[A]) as writer:
                 assert live[A].status()["store"]["damages"] == 1

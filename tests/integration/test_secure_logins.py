@@ -17,7 +17,7 @@ from octopis.core.wire.control import Refusal
 from octopis.core.wire.greeting import ClientHello, Welcome, decode_answer, encode_hello
 from octopis.core.wire.login import MECHANISM, Challenge, Scram, Token, encode_proof
 from octopis.errors import ConnectionFailed, LoginFailed, NotPermitted
-from octopis.pipeline.streaming.connection import Home
+from octopis.pipeline.streaming.home import Home
 from octopis.pipeline.streaming.staging import staging_at
 from octopis.security.failures import FailedLogins
 from octopis.security.tokens import LEEWAY_S

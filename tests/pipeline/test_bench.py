@@ -31,11 +31,17 @@ def test_ingest_of_json_and_the_memory_of_the_driver_are_measured(
     spark: SparkSession, tmp_path: Path
 ):
     figures = list(readings.any_data(spark, tmp_path, 0.002, 1))
-    assert [figure.size for figure in figures] == [
-        "2,000 rows", "200 x 20", "200 x 20", "2,000 x 20", "2,000 x 20"
-    ]  # fmt: skip
+    assert [(figure.size, figure.unit) for figure in figures] == [
+        ("2,000 rows", "s"),
+        *(("200 x 20", unit) for unit in ("s", "MB", "MB")),
+        *(("2,000 x 20", unit) for unit in ("s", "MB", "MB")),
+        ("2,000 rows", "MB more"),
+    ]
     assert all(figure.value > 0 for figure in figures if figure.unit == "s")
-    assert all(0 <= figure.value < 500 for figure in figures if figure.unit == "MB")
+    takes = [figure.value for figure in figures if figure.unit == "MB"]
+    assert all(0 <= python < 500 for python in takes[::2])
+    assert all(20 < java < 1_100 for java in takes[1::2]), "it is never empty"
+    assert figures[-1].value == pytest.approx(sum(takes[2:]) - sum(takes[:2]))
 
 
 def test_the_streaming_source_and_sink_are_measured(spark: SparkSession, tmp_path: Path):

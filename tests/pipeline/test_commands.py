@@ -1,12 +1,14 @@
 """The whole way by commands: quotes, scenario, truth, sweep, metrics, check."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from octopis.pipeline.ingest.folder import read_data
 from support.quotes import HEADER, csv_rows, write_lines
 from support.traces import make_scenario, make_trace, rewrite
 
@@ -86,3 +88,35 @@ def test_failed_runs_exit_1_and_are_named(octopis, spark: SparkSession, tmp_path
 def test_synthetic_quotes_need_no_file(done, tmp_path: Path):
     told = done("workload", "ingest", "--synthetic", "--days", "2", "--out", str(tmp_path / "q"))
     assert "1,000" in told
+
+
+def test_a_table_that_spark_knows_is_ingested_with_times_as_wanted(
+    done, octopis, spark: SparkSession, tmp_path: Path
+):
+    rows = [("a", "2024-05-01 12:00:00", 20.5), ("b", "2024-05-01 12:00:01", None)]
+    frame = spark.createDataFrame(rows, "device string, at string, temperature double")
+    frame.selectExpr("device", "to_timestamp(at) AS at", "temperature").createOrReplaceTempView(
+        "readings_of_a_table"
+    )
+    words = ("workload", "ingest", "--table", "readings_of_a_table")
+    about = (*words, "--attributes", "device,at:time,temperature")
+    found = {}
+    for times in ("ns", "iso"):
+        out = tmp_path / times
+        report = json.loads(done(*about, "--times", times, "--out", str(out), "--json"))
+        assert (report["read"], report["accepted"]) == (2, 2)
+        assert report["sources"] == ["readings_of_a_table"]
+        rows = read_data(spark, out).frame.orderBy("device").collect()
+        found[times] = [(row.device, row.at, row.temperature) for row in rows]
+    noon = datetime(2024, 5, 1, 12, tzinfo=UTC)
+    start_ns = round(noon.timestamp()) * 10**9
+    assert found["ns"] == [("a", start_ns, 20.5), ("b", start_ns + 10**9, None)]
+    assert [at for _, at, _ in found["iso"]] == [
+        "2024-05-01T12:00:00.000000Z", "2024-05-01T12:00:01.000000Z"
+    ]  # fmt: skip
+    status, _, told = octopis(*words, str(tmp_path / "a.csv"), "--out", str(tmp_path / "both"))
+    assert status == 2
+    assert "files to read, or --synthetic, or --table: one of them" in told
+    status, _, told = octopis("workload", "ingest", "--table", "none", "--out", str(tmp_path / "n"))
+    assert status == 2
+    assert "Spark knows no table 'none'" in told

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from octopis.pipeline.ingest.folder import quotes_data, read_quotes
+from octopis.pipeline.ingest.folder import read_data
 from octopis.pipeline.ingest.ingest import ingest
 from octopis.pipeline.ingest.quotes import synthetic_quotes
 from octopis.pipeline.results.check import compare
@@ -43,17 +43,18 @@ def rows_of(frame: DataFrame) -> list:
 
 
 def test_scenario_is_the_same_to_the_byte(spark: SparkSession, tmp_path: Path):
-    quotes = synthetic_quotes(spark, 1, 8).persist()
+    quotes = synthetic_quotes(spark, 1, 8)
+    rows = quotes.frame.persist()
     plan = small_plan(high_rate_notifications=20)
 
     def files(count: int) -> list[bytes]:
         folder = tmp_path / str(count)
-        ordered = quotes.orderBy("close" if count == 2 else "date")
-        build(spark, quotes_data(ordered.repartition(count)), plan, folder)
+        ordered = rows.orderBy("close" if count == 2 else "date")
+        build(spark, quotes._replace(frame=ordered.repartition(count)), plan, folder)
         return [part.read_bytes() for name in FILES for part in part_files(folder / name)]
 
     first, *others = [on_partitions(spark, count, files) for count in PARTITIONS]
-    quotes.unpersist()
+    rows.unpersist()
     assert all(other == first for other in others)
 
 
@@ -67,7 +68,7 @@ def test_quotes_are_the_same_in_any_order_of_rows(spark: SparkSession, tmp_path:
         def quotes(count: int, name: str = name) -> list:
             out = tmp_path / f"{count}"
             ingest(spark, [tmp_path / f"{name}.csv"], out)
-            return rows_of(read_quotes(spark, out))
+            return rows_of(read_data(spark, out).frame)
 
         found.append(on_partitions(spark, count, quotes))
     assert found[0] == found[1] == found[2]

@@ -6,17 +6,15 @@ from pyspark.sql import SparkSession
 
 from octopis.core.filters import parse_filter
 from octopis.core.matching import BitsetIndex
-from octopis.pipeline.ingest.folder import quotes_data
 from octopis.pipeline.ingest.quotes import synthetic_quotes
 from octopis.pipeline.scenarios.notifications import NUMBER
 from octopis.pipeline.scenarios.subscriptions import Wanted, filter_texts, sample_size, shuffled
-from octopis.pipeline.schemas import QUOTES
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_selectivity_on_held_back_rows(spark: SparkSession, seed: int):
-    quotes = shuffled(quotes_data(synthetic_quotes(spark, seed, 70)), seed)
-    rows = quotes.orderBy(NUMBER).select(*QUOTES.fieldNames()).toArrow()
+    data = synthetic_quotes(spark, seed, 70)
+    rows = shuffled(data, seed).orderBy(NUMBER).select(*data.columns).toArrow()
     size = sample_size(len(rows), 0.02)
     wanted = Wanted(300, 0.02, seed)
     texts = filter_texts(spark, rows[:size], wanted).toArrow().column("filter").to_pylist()

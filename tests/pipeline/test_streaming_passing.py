@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from octopis.client.sync_client import connect_sync
 from octopis.core.routing import Algorithm
@@ -37,6 +38,36 @@ def test_an_overlay_without_a_disk_is_read_at_most_once(spark: SparkSession, tmp
                 assert query.exception() is None
             client.publish({"n": 99})  # while none runs: nobody keeps it
         assert found == [*range(10), *range(20, 30)]
+
+
+def test_a_batch_that_fills_the_buffer_does_not_end_the_stream(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(passing, "BYTES_MAX", 10_000)
+    with in_a_thread(overlay(line(1), Algorithm.TNR)) as urls, connect_sync(urls["a,0"]) as client:
+        said = {"address": urls["a,0"], "subscription": "", "filter": "n >= 0"}
+        reader = passing.PassingReader(stream_options(said), StructType().add("n", "long"))
+        start, limit, done = reader.initialOffset(), reader.getDefaultReadLimit(), None
+        found: list[int] = []
+        try:
+            # As Spark does: a batch is committed when the next one has data.
+            for burst, payload in ((1, b""), (40, b"x" * 1_000)):
+                client.publish_many([({"n": n}, payload) for n in range(burst)])
+                wanted, until = len(found) + burst, time.monotonic() + 20
+                while reader._caught().end < len(found) + min(burst, 10):  # as many as have room
+                    assert time.monotonic() < until
+                while len(found) < wanted:
+                    assert time.monotonic() < until, f"stuck after {len(found)} rows"
+                    end = reader.latestOffset(start, limit)
+                    if end == start:
+                        continue
+                    if done is not None:
+                        reader.commit(done)
+                    for part in reader.partitions(start, end):
+                        found += [n for rows in reader.read(part) for n in rows["n"].to_pylist()]
+                    start = done = end
+            assert found == [0, *range(40)]
+            assert reader.reportLatestOffset()["lost"] == 0
+        finally:
+            reader.stop()
 
 
 def test_what_waits_for_spark_has_a_bound_in_bytes(monkeypatch: pytest.MonkeyPatch):

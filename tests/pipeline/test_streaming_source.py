@@ -11,20 +11,14 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StructField, StructType
 
 from octopis.broker.settings import Durability
-from octopis.core.delivery.lasting.records import Policy
 from octopis.core.routing import Algorithm
-from octopis.errors import DataLost, InvalidSubscription
 from octopis.pipeline.spark.session import sentence
 from octopis.pipeline.streaming import progress
-from octopis.pipeline.streaming.columns import Columns
-from octopis.pipeline.streaming.offsets import Offset
-from octopis.pipeline.streaming.options import Mode, stream_options
-from octopis.pipeline.streaming.ranges import Range, read_range
 from support.durable_disk import Desk, broker_with_disk, desk
 from support.live import in_a_thread, line, overlay
+from support.streams import Query, condition, numbered
 
 _numbers = count(1)
 
@@ -45,44 +39,6 @@ def at_broker(url: str) -> Iterator[Desk]:
 def name() -> str:
     """A subscription that no other test has; its notifications have its number as `test`."""
     return f"test-{next(_numbers)}"
-
-
-def condition(name: str) -> str:
-    return f"n >= 0 AND test = {name.removeprefix('test-')}"
-
-
-def numbered(name: str, *numbers: int, **more: Any) -> list[dict[str, Any]]:
-    return [{"test": int(name.removeprefix("test-")), "n": n, **more} for n in numbers]
-
-
-class Query:
-    """A streaming query of one subscription into a folder of Parquet files."""
-
-    def __init__(self, spark: SparkSession, url: str, name: str, folder: Path) -> None:
-        self._spark, self._folder = spark, folder
-        self.schema = "n LONG, _position LONG"
-        self.options: dict[str, Any] = {"address": url, "subscription": name}
-
-    def run(self, **options: Any) -> Any:
-        """Read all that there is, and return the query, which has ended."""
-        said = self.options | options
-        frame = self._spark.readStream.format("octopis").options(**said).schema(self.schema).load()
-        writer = frame.writeStream.format("parquet").option("path", str(self._folder / "out"))
-        checkpointed = writer.option("checkpointLocation", str(self._folder / "checkpoint"))
-        query = checkpointed.trigger(availableNow=True).start()
-        query.awaitTermination()
-        return query
-
-    def fails(self, **options: Any) -> str:
-        """Return our sentence of a query that fails."""
-        with pytest.raises(PySparkException) as failure:
-            self.run(**options)
-        return sentence(failure.value)
-
-    @property
-    def rows(self) -> list[tuple[int, int]]:
-        frame = self._spark.read.parquet(str(self._folder / "out")).orderBy("_position")
-        return [(row._position, row.n) for row in frame.collect()]
 
 
 @pytest.fixture
@@ -222,94 +178,6 @@ def test_a_batch_reads_a_range_and_acknowledges_nothing(
     with pytest.raises(PySparkException) as failure:
         read(spark, url, "nobody").collect()
     assert "no durable subscription 'nobody'" in sentence(failure.value)
-
-
-def test_a_subscription_that_is_gone_or_was_made_anew_is_data_loss(
-    query: Query, at_broker: Desk, name: str
-):
-    at_broker.make(name, condition(name))
-    at_broker.publish(numbered(name, 1, 2))
-    query.run()
-    at_broker.drop(name)
-    assert "there is no durable subscription" in query.fails()
-    at_broker.make(name, condition(name))
-    told = query.fails()
-    assert "made anew since the checkpoint" in told
-    assert "failOnDataLoss" in told
-    at_broker.publish(numbered(name, 3))
-    query.run(failOnDataLoss=False)
-    assert sorted(query.rows) == [(1, 1), (1, 3), (2, 2)]
-
-
-def test_what_a_quota_dropped_is_data_loss(spark: SparkSession, name: str, tmp_path: Path):
-    with broker_with_disk(tmp_path / "disk", quota_bytes=2**20) as url, desk(url) as at_broker:
-        query = Query(spark, url, name, tmp_path)
-        at_broker.make(name, condition(name), Policy.DROP_OLDEST)
-        at_broker.publish(numbered(name, 0))
-        query.run()
-        for start in range(1, 5_001, 500):
-            at_broker.publish(numbered(name, *range(start, start + 500), text="x" * 300))
-        dropped = at_broker.info(name).dropped
-        assert dropped
-        told = query.fails()
-        assert "are not there any more" in told
-        assert "quota" in told
-        done = query.run(failOnDataLoss=False)
-        rows = query.rows
-        assert progress(done)[0].lost == 5_001 - len(rows)
-        assert rows[-1] == (5_001, 5_000)
-
-
-def test_what_somebody_else_has_acknowledged_is_data_loss(query: Query, at_broker: Desk, name: str):
-    at_broker.make(name, condition(name))
-    at_broker.publish(numbered(name, 1, 2, 3))
-    query.run()
-    at_broker.publish(numbered(name, 4, 5, 6))
-    at_broker.ack(name, 5)
-    told = query.fails()
-    assert "2 notifications" in told
-    assert "acknowledged by somebody else" in told
-    assert "failOnDataLoss" in told
-    done = query.run(failOnDataLoss=False)
-    assert query.rows == [(1, 1), (2, 2), (3, 3), (6, 6)]
-    assert progress(done)[0].lost == 2
-
-
-def test_a_subscription_that_is_gone_is_made_again_where_losses_do_not_matter(
-    query: Query, at_broker: Desk, name: str
-):
-    at_broker.make(name, condition(name))
-    at_broker.publish(numbered(name, 1, 2))
-    query.run()
-    at_broker.drop(name)
-    query.run(failOnDataLoss=False, filter=condition(name))
-    at_broker.publish(numbered(name, 3))
-    query.run(failOnDataLoss=False)
-    assert sorted(query.rows) == [(1, 1), (1, 3), (2, 2)]
-
-
-def test_a_task_whose_subscription_is_dropped_meanwhile_says_what_is_lost(
-    url: str, at_broker: Desk, name: str
-):
-    epoch = at_broker.make(name, condition(name)).epoch
-    at_broker.publish(numbered(name, 1, 2))
-    planned = Range(Offset(name, epoch, 0), 2)
-    said = {"address": url, "subscription": name}
-    columns = Columns(StructType([StructField("n", LongType())]), Mode.PERMISSIVE)
-
-    def rows(**more: str) -> list[int]:
-        batches = read_range(planned, stream_options(said | more), columns)
-        return [row["n"] for batch in batches for row in batch.to_pylist()]
-
-    assert rows() == [1, 2]
-    at_broker.drop(name)
-    with pytest.raises(DataLost, match=r"is no durable subscription .* here any more.*failOnData"):
-        rows()
-    assert rows(failOnDataLoss="false") == []
-    with desk(url, secret="theirs") as others:  # noqa: S106 - of this test
-        others.make(name, condition(name))
-        with pytest.raises(InvalidSubscription, match="is another's"):
-            rows(failOnDataLoss="false")
 
 
 def test_of_several_addresses_the_one_where_the_subscription_lives_is_found(

@@ -16,9 +16,7 @@ from octopis.files import check_new_folder
 from octopis.pipeline.ingest.folder import (
     Data,
     IngestReport,
-    attributes_of,
     check_ingested,
-    quotes_data,
     read_data,
 )
 from octopis.pipeline.ingest.headers import check_headers
@@ -37,7 +35,6 @@ from octopis.pipeline.ingest.mapping import (
     with_times,
 )
 from octopis.pipeline.ingest.quotes import DAYS, synthetic_quotes
-from octopis.pipeline.ingest.rules import typed_rules
 from octopis.pipeline.scenarios import truth as ground_truth
 from octopis.pipeline.scenarios.build import BuildReport, Choices, build
 from octopis.pipeline.scenarios.estimate import estimate
@@ -211,7 +208,7 @@ def build_scenario(  # noqa: PLR0913 - each is an option of the command
 
 def _rows(spark: SparkSession, folder: Path | None, seed: int) -> Data:
     if folder is None:
-        return quotes_data(synthetic_quotes(spark, seed))
+        return synthetic_quotes(spark, seed)
     return read_data(spark, folder)
 
 
@@ -226,7 +223,7 @@ def estimate_filter(  # noqa: PLR0913, PLR0917 - each is an option of the comman
 ) -> None:
     """Say how many rows of the data a filter would match, before anybody subscribes."""
     asked = parse_filter(filter_, dialect)
-    known = check_ingested(data).attributes or attributes_of(typed_rules(quotes_mapping()))
+    known = check_ingested(data).attributes
     check_names(asked, known, str(data))
     with spark_for("matching", master, conf) as spark:
         found = estimate(spark, read_data(spark, data), asked)

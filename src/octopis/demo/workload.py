@@ -16,7 +16,6 @@ from octopis.core.routing import Algorithm
 from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import SCOT, from_catalogue
 from octopis.core.wire.published import encode_published
-from octopis.pipeline.ingest.folder import quotes_data
 from octopis.pipeline.ingest.quotes import synthetic_quotes
 from octopis.pipeline.scenarios.build import build
 from octopis.pipeline.scenarios.truth import FOLDER, write_truth
@@ -175,7 +174,7 @@ class Prepared:
 
 def prepare(spark: SparkSession, plan: ScenarioPlan, folder: Path) -> Prepared:
     """Build the scenario and its ground truth into a new folder, on Spark."""
-    build(spark, quotes_data(synthetic_quotes(spark, plan.seed, _DAYS)), plan, folder)
+    build(spark, synthetic_quotes(spark, plan.seed, _DAYS), plan, folder)
     scenario = read_scenario(folder)
     report = write_truth(spark, scenario, folder / FOLDER)
     return Prepared(scenario, report.pairs)

@@ -21,7 +21,7 @@ from octopis.evaluation.experiments import SIZES, Experiment, Point, points
 from octopis.evaluation.folders import Folders, Request
 from octopis.evaluation.measures import Measures, read_measures
 from octopis.files import whole_folder, write_json
-from octopis.pipeline.ingest.folder import is_ingested, quotes_data, read_quotes
+from octopis.pipeline.ingest.folder import is_ingested, read_data
 from octopis.pipeline.ingest.headers import check_headers
 from octopis.pipeline.ingest.ingest import ingest, ingest_synthetic
 from octopis.pipeline.results.check import FINGERPRINT, fingerprints
@@ -111,7 +111,7 @@ class Evaluation:
             ingest_synthetic(spark, 1, days, self.folders.quotes)
 
     def _scenarios(self, spark: SparkSession) -> None:
-        quotes = quotes_data(read_quotes(spark, self.folders.quotes))
+        quotes = read_data(spark, self.folders.quotes)
         missing = [each for each in self._built if not self.folders.scenario(each.name).exists()]
         for seed in dict.fromkeys(plan.seed for plan in missing):
             with in_order(quotes, seed) as ordered:  # once for all scenarios of a seed

@@ -12,23 +12,6 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from octopis.trace.schemas import NAME
 
-PRICES = ("open", "high", "low", "close")
-RAW_COLUMNS = ("symbol", "date", *PRICES, "volume")
-"""What a quote is read from; text, until it has been judged."""
-
-DERIVED = ("change_percent", "range_percent", "traded_value")
-
-QUOTES = T.StructType(
-    [
-        T.StructField("symbol", T.StringType()),
-        T.StructField("date", T.StringType()),
-        *(T.StructField(name, T.DoubleType()) for name in PRICES),
-        T.StructField("volume", T.LongType()),
-        *(T.StructField(name, T.DoubleType()) for name in DERIVED),
-    ]
-)
-"""The ten attributes of a quote. A derived one is null where nothing can be derived."""
-
 QUARANTINE = T.StructType(
     [
         T.StructField("file", T.StringType()),

@@ -13,7 +13,7 @@ from octopis.evaluation.exact import exact
 from octopis.evaluation.experiments import EvaluationSize, Experiment, points
 from octopis.evaluation.folders import claim_folder
 from octopis.evaluation.sensitivity import FULL
-from octopis.pipeline.ingest.folder import read_quotes
+from octopis.pipeline.ingest.folder import read_data
 from octopis.pipeline.ingest.ingest import ingest
 from support.evaluations import evaluation_in, tiny_sizes
 from support.measures import PAPER, request
@@ -102,7 +102,7 @@ class TestQuotes:
             found = evaluation(tmp_path / name, quotes=[str(path)])
             found._quotes(spark)
             found._quotes(spark)  # what is there stays
-            rows.append(sorted(read_quotes(spark, found.folders.quotes).collect()))
+            rows.append(sorted(read_data(spark, found.folders.quotes).frame.collect()))
         assert rows[0] == rows[1]
         assert len(rows[0]) == 12
 
@@ -112,7 +112,7 @@ class TestQuotes:
         with tiny_sizes():
             found = evaluation_in(tmp_path / "out")
             found._quotes(spark)
-        assert read_quotes(spark, found.folders.quotes).count() == 3 * 500
+        assert read_data(spark, found.folders.quotes).frame.count() == 3 * 500
 
 
 def test_seed_is_added_to_a_finished_evaluation_on_another_overlay(

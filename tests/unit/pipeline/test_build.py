@@ -4,7 +4,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline.ingest.folder import quotes_data
 from octopis.pipeline.ingest.quotes import synthetic_quotes
 from octopis.pipeline.scenarios.build import build
 from octopis.scenario.folder import read_scenario
@@ -14,7 +13,7 @@ from support.traces import small_plan
 
 def test_simulator_runs_what_was_built(spark: SparkSession, tmp_path: Path):
     plan = small_plan(high_rate_notifications=20)
-    report = build(spark, quotes_data(synthetic_quotes(spark, 1, 10)), plan, tmp_path / "s")
+    report = build(spark, synthetic_quotes(spark, 1, 10), plan, tmp_path / "s")
     assert (report.rows, report.set_aside) == (5000, 500)
     assert (report.sampled, report.held_back) == (1500, 3000)
     assert (report.subscriptions, report.notifications) == (40, 60)
@@ -35,7 +34,7 @@ def test_plan_that_makes_no_sense_is_refused_before_any_work(spark: SparkSession
     with pytest.raises(InvalidConfiguration, match="subscribers must be 0 or more"):
         build(
             spark,
-            quotes_data(synthetic_quotes(spark, 1, 2)),
+            synthetic_quotes(spark, 1, 2),
             small_plan(subscribers=-1),
             tmp_path / "s",
         )

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.pipeline.ingest import ingest as room
-from octopis.pipeline.ingest.folder import IngestReport, read_quotes
+from octopis.pipeline.ingest.folder import IngestReport, read_data
 from octopis.pipeline.ingest.ingest import ingest, ingest_synthetic
 from octopis.pipeline.spark.writing import CODEC
 from support.quotes import HEADER, csv_rows, write_lines
@@ -26,7 +26,7 @@ def test_what_is_accepted_and_set_aside_adds_up(spark: SparkSession, tmp_path: P
         "repeats another row": 2,
         "the line does not have 7 fields": 1,
     }
-    assert read_quotes(spark, tmp_path / "out").count() == 12
+    assert read_data(spark, tmp_path / "out").frame.count() == 12
     aside = spark.read.parquet(str(tmp_path / "out" / "quarantine.parquet"))
     found = {(Path(row["file"]).name, row["line"], row["reason"]) for row in aside.collect()}
     assert ("a.csv", 14, "open is negative") in found
@@ -58,7 +58,7 @@ def test_rows_that_get_lost_on_the_way_are_noticed(
 def test_synthetic_quotes_are_ingested_like_others(spark: SparkSession, tmp_path: Path):
     report = ingest_synthetic(spark, 1, 2, tmp_path / "out")
     assert (report.read, report.accepted, report.quarantined) == (1000, 1000, 0)
-    assert read_quotes(spark, tmp_path / "out").count() == 1000
+    assert read_data(spark, tmp_path / "out").frame.count() == 1000
 
 
 def test_quotes_are_packed_as_the_session_says(spark: SparkSession, tmp_path: Path):
@@ -74,6 +74,6 @@ def test_quotes_are_packed_as_the_session_says(spark: SparkSession, tmp_path: Pa
     assert {facts.row_group(0).column(0).compression for facts in filled} == {"GZIP"}
 
 
-def test_folder_without_quotes_is_named(spark: SparkSession, tmp_path: Path):
-    with pytest.raises(InvalidConfiguration, match="holds no ingested quotes"):
-        read_quotes(spark, tmp_path)
+def test_folder_without_data_is_named(spark: SparkSession, tmp_path: Path):
+    with pytest.raises(InvalidConfiguration, match="holds no ingested data"):
+        read_data(spark, tmp_path)

@@ -16,14 +16,14 @@ from octopis.pipeline.ingest.mapping import quotes_mapping
 from octopis.pipeline.ingest.quotes import synthetic_quotes
 from octopis.pipeline.ingest.rules import Rules, typed_rules
 from octopis.pipeline.ingest.settling import rounded, settled, spread
-from octopis.pipeline.schemas import QUOTES, RAW_COLUMNS
 
 RULES = typed_rules(quotes_mapping())
+READ = [rule.name for rule in RULES.read]
 WITHOUT_DERIVED = Rules(RULES.mapping, (*RULES.read, *RULES.changes))
 FILE, BLOCK, PLACE = WHERE
 RAW = pa.schema(
     [(FILE, pa.int32()), (BLOCK, pa.int64()), (PLACE, pa.int64())]
-    + [(name, pa.string()) for name in (TEXT, *RAW_COLUMNS, FAULT)]
+    + [(name, pa.string()) for name in (TEXT, *READ, FAULT)]
 )
 SOUND = {
     FILE: 0, BLOCK: 0, PLACE: 0, TEXT: "t", "symbol": "A", "date": "2023-01-02",
@@ -160,7 +160,7 @@ def test_attributes_are_derived_and_rows_checked_in_order_of_the_key(spark: Spar
         ("B", "2023-01-03", 1.0, 1.0, 0.0, 0.0, 7),
     ]
     rows = judged(
-        {**SOUND, PLACE: place, **dict(zip(RAW_COLUMNS, map(str, each), strict=True))}
+        {**SOUND, PLACE: place, **dict(zip(READ, map(str, each), strict=True))}
         for place, each in enumerate(raw)
     )
     with forgiving(spark):
@@ -180,13 +180,13 @@ def test_attributes_are_derived_and_rows_checked_in_order_of_the_key(spark: Spar
 
 
 def test_seeded_quotes_have_the_usual_shape(spark: SparkSession):
-    quotes = synthetic_quotes(spark, seed=3, days=3)
+    quotes = synthetic_quotes(spark, seed=3, days=3).frame
     rows = quotes.orderBy("symbol", "date").collect()
-    assert quotes.columns == QUOTES.fieldNames()
+    assert quotes.columns == RULES.schema.names
     assert len(rows) == 1500
     assert sum(row["change_percent"] is None for row in rows) == 500
-    again = synthetic_quotes(spark, seed=3, days=3).orderBy("symbol", "date").collect()
-    other = synthetic_quotes(spark, seed=4, days=3).orderBy("symbol", "date").collect()
+    again = synthetic_quotes(spark, seed=3, days=3).frame.orderBy("symbol", "date").collect()
+    other = synthetic_quotes(spark, seed=4, days=3).frame.orderBy("symbol", "date").collect()
     assert rows == again
     assert rows != other
 

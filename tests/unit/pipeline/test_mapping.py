@@ -9,7 +9,6 @@ from octopis.pipeline.ingest.mapping import (
     quotes_mapping,
 )
 from octopis.pipeline.ingest.rules import typed_rules
-from octopis.pipeline.schemas import QUOTES
 from octopis.scenario.clients import QUOTE
 
 NUMBER = '[attributes.x]\ntype = "number"\n'
@@ -17,7 +16,10 @@ NUMBER = '[attributes.x]\ntype = "number"\n'
 
 def test_quotes_are_a_mapping_with_the_ten_attributes():
     rules = typed_rules(quotes_mapping())
-    assert rules.schema.names == QUOTES.fieldNames()
+    assert rules.schema.names == [
+        *("symbol", "date", "open", "high", "low", "close", "volume"),
+        *("change_percent", "range_percent", "traded_value"),
+    ]
     assert {field.name: field.type for field in rules.schema} == QUOTE
 
 

@@ -8,7 +8,6 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from octopis.pipeline.ingest.folder import quotes_data
 from octopis.pipeline.ingest.quotes import synthetic_quotes
 from octopis.pipeline.scenarios import notifications as room
 from octopis.pipeline.scenarios.notifications import (
@@ -30,7 +29,7 @@ SCHEMA = "publisher string, sequence long, intended_ns long, attributes struct<x
 
 def test_publishers_take_turns_with_the_quotes_and_start_again(spark: SparkSession):
     plan = small_plan(publishers=2, notifications_each=4, high_rate_notifications=3)
-    quotes = shuffled(quotes_data(synthetic_quotes(spark, 1, 2)), 1).where(F.col(NUMBER) < 5)
+    quotes = shuffled(synthetic_quotes(spark, 1, 2), 1).where(F.col(NUMBER) < 5)
     rows_to_publish = NumberedRows(quotes, 5, attribute_types(plan))
     rows = (
         notifications(spark, plan, Clients(plan), rows_to_publish).orderBy("intended_ns").collect()

@@ -1,6 +1,6 @@
 from pyspark.sql import types as T
 
-from octopis.pipeline.schemas import QUOTES, spark_schema
+from octopis.pipeline.schemas import spark_schema
 from octopis.trace.schemas import SCHEMAS
 
 
@@ -9,7 +9,3 @@ def test_names_of_traces_are_plain_text_on_spark():
     assert schema["publisher"].dataType == T.StringType()
     assert schema["hops"].dataType == T.ShortType()
     assert schema.fieldNames() == SCHEMAS["deliveries"].names
-
-
-def test_quotes_have_ten_attributes():
-    assert len(QUOTES) == 10

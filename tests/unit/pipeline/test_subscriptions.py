@@ -4,17 +4,16 @@ from pyspark.sql import functions as F
 
 from octopis.core.filters import parse_filter
 from octopis.errors import InvalidConfiguration, OperationFailed
-from octopis.pipeline.ingest.folder import Data, KnownAttribute, quotes_data
+from octopis.pipeline.ingest.folder import Data, KnownAttribute
 from octopis.pipeline.ingest.mapping import Kind
 from octopis.pipeline.ingest.quotes import synthetic_quotes
 from octopis.pipeline.scenarios.notifications import NUMBER
 from octopis.pipeline.scenarios.subscriptions import Wanted, filter_texts, sample_size, shuffled
-from octopis.pipeline.schemas import QUOTES
 from octopis.pipeline.spark.session import plain_errors
 
 
 def test_order_depends_on_the_seed_alone(spark: SparkSession):
-    quotes = quotes_data(synthetic_quotes(spark, 1, 3))
+    quotes = synthetic_quotes(spark, 1, 3)
     first = shuffled(quotes, 5).orderBy(NUMBER).collect()
     assert [row[NUMBER] for row in first] == list(range(1000))
     assert (
@@ -43,7 +42,7 @@ def test_a_third_is_sampled_and_too_few_quotes_are_refused():
 
 
 def test_each_subscription_comes_from_its_own_number(spark: SparkSession):
-    quotes = quotes_data(synthetic_quotes(spark, 1, 10))
+    quotes = synthetic_quotes(spark, 1, 10)
     sample = shuffled(quotes, 1).where(F.col(NUMBER) < 1500).orderBy(NUMBER).toArrow()
 
     def texts(count: int, seed: int) -> dict[int, str]:
@@ -54,20 +53,20 @@ def test_each_subscription_comes_from_its_own_number(spark: SparkSession):
     assert {number: many[number] for number in few} == few
     assert texts(3, 2) != few
     assert len(many) == len(set(many.values())) == 20
-    rows = sample.select(QUOTES.fieldNames()).to_pylist()
+    rows = sample.select(list(quotes.attributes)).to_pylist()
     for text in many.values():
         wanted = parse_filter(text)
         assert 0.019 <= sum(map(wanted.matches, rows)) / len(rows) <= 0.021
 
 
 def test_few_quotes_will_do_where_one_row_is_more_than_the_tolerance(spark: SparkSession):
-    quotes = shuffled(quotes_data(synthetic_quotes(spark, 1, 3)), 1)
+    quotes = shuffled(synthetic_quotes(spark, 1, 3), 1)
     sample = quotes.where(F.col(NUMBER) < 265).orderBy(NUMBER).toArrow()
     assert filter_texts(spark, sample, Wanted(20, 0.02, 1)).count() == 20
 
 
 def test_quotes_that_are_all_alike_are_refused(spark: SparkSession):
-    quotes = synthetic_quotes(spark, 1, 3).dropna().limit(1)
+    quotes = synthetic_quotes(spark, 1, 3).frame.dropna().limit(1)
     sample = quotes.toArrow().take([0] * 300)
     texts = filter_texts(spark, sample, Wanted(1, 0.02, 1, what="quotes"))
     said = "the quotes are too few, or too much alike"

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 from octopis.pipeline.spark.progress import meanwhile
 
@@ -49,16 +52,31 @@ def worker_memory() -> Iterator[Peak]:
 
 
 @contextmanager
-def driver_memory() -> Iterator[Peak]:
-    """Watch how much more the driver's own Python process takes; 0 where there is no /proc."""
-    peak, own = Peak(), Path(f"/proc/{os.getpid()}")
+def driver_memory(spark: SparkSession) -> Iterator[tuple[Peak, Peak]]:
+    """Watch the driver: how much more its own Python process takes, and what lives in its Java.
+
+    Python's is 0 where there is no /proc. Java's is all that lives, not what is more than before:
+    Spark lets go late of what earlier work has kept. Its garbage is collected at each look, which
+    costs time, so nothing is timed meanwhile. In local mode its tasks live in the same Java.
+    """
+    python, java, own = Peak(), Peak(), Path(f"/proc/{os.getpid()}")
     before = _memory_mb(own, b"")
 
     def look() -> None:
-        peak.mb = max(peak.mb, _memory_mb(own, b"") - before)
+        python.mb = max(python.mb, _memory_mb(own, b"") - before)
+        java.mb = max(java.mb, _live_mb(spark))
 
     with meanwhile(look, _LOOK_S):
-        yield peak
+        yield python, java
+    look()
+
+
+def _live_mb(spark: SparkSession) -> float:
+    """Return what is left in the heap of Spark's Java once its garbage is collected."""
+    java: Any = spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no other way
+    runtime = java.java.lang.Runtime.getRuntime()
+    runtime.gc()
+    return float(runtime.totalMemory() - runtime.freeMemory()) / 1e6
 
 
 def _memory_mb(process: Path, named: bytes = b"pyspark.daemon") -> float:

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -19,7 +20,7 @@ from octopis.benchmarks.spark.streaming import sink_rows_per_s, source_figures
 from octopis.core.routing import Algorithm
 from octopis.core.routing.options import RoutingOptions
 from octopis.core.topology import from_catalogue
-from octopis.pipeline.ingest.folder import quotes_data, read_quotes
+from octopis.pipeline.ingest.folder import read_data
 from octopis.pipeline.ingest.ingest import ingest, ingest_synthetic
 from octopis.pipeline.ingest.quotes import DAYS
 from octopis.pipeline.results.metrics import write_results
@@ -33,7 +34,7 @@ from octopis.pipeline.scenarios.truth import (
     write_matches,
     write_truth,
 )
-from octopis.pipeline.schemas import PAIRS, QUOTES
+from octopis.pipeline.schemas import PAIRS
 from octopis.pipeline.spark.session import open_spark
 from octopis.scenario.folder import read_scenario
 from octopis.scenario.plan import ScenarioPlan
@@ -99,7 +100,7 @@ def _truth(spark: SparkSession, folder: Path, scale: float, seed: int) -> Iterat
         seed=seed,
     )
     size = f"{plan.publishers * plan.notifications_each:,} x {plan.subscribers:,}"
-    quotes = quotes_data(read_quotes(spark, folder / "quotes"))
+    quotes = read_data(spark, folder / "quotes")
     took_s = timed(lambda: build(spark, quotes, plan, folder / "s"))
     yield PipelineFigure("workload", size, took_s, "s")
     scenario = read_scenario(folder / "s")
@@ -145,14 +146,15 @@ def naive_pairs(
     """
     ranges = [bounds(each.filter) for each in subscribers]
     columns = {"subscription": pa.array([each.subscription for each in subscribers])}
-    for field in QUOTES:
+    attributes: Any = notifications.schema["attributes"].dataType
+    for field in attributes:
         kind = _KINDS[field.dataType.simpleString()]
         for end, place in (("low", 0), ("high", 1)):
             values = [each[field.name][place] if field.name in each else None for each in ranges]
             columns[f"{field.name}_{end}"] = pa.array(values, kind)
     wanted = spark.createDataFrame(pa.table(columns))
     holds = F.lit(True)
-    for name in QUOTES.fieldNames():
+    for name in attributes.names:
         value = F.col(f"attributes.{name}")
         inside = value.between(F.col(f"{name}_low"), F.col(f"{name}_high"))
         holds &= F.col(f"{name}_low").isNull() | inside

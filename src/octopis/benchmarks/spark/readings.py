@@ -41,13 +41,18 @@ def any_data(
     took_s = timed(lambda: ingest(spark, [path], folder / "read", mapping_of(_ATTRIBUTES)))
     size = f"{count:,} rows"
     yield PipelineFigure("ingest of JSON lines, types looked for", size, took_s, "s", "at most 40")
+    takes = []
     for share in SHARES:
-        yield from _truth(spark, folder, share, scale, seed)
+        figures = _truth(spark, folder, share, scale, seed)
+        yield from figures
+        takes.append(sum(figure.value for figure in figures if figure.unit == "MB"))
+    more = takes[-1] - takes[0]
+    yield PipelineFigure("the driver, for ten times as many rows", size, more, "MB more", "level")
 
 
 def _truth(
     spark: SparkSession, folder: Path, share: float, scale: float, seed: int
-) -> Iterator[PipelineFigure]:
+) -> list[PipelineFigure]:
     data = read_data(spark, folder / "read")
     until = _time(round(ROWS * scale * share))
     part = data._replace(frame=data.frame.where(data.frame["at"] < until))
@@ -58,11 +63,15 @@ def _truth(
     name = f"recording-{share:g}"
     report = build(spark, part, plan, folder / name, choices)
     scenario = read_scenario(folder / name)
-    with driver_memory() as peak:
-        took_s = timed(lambda: write_truth(spark, scenario, folder / f"{name}-truth"))
+    took_s = timed(lambda: write_truth(spark, scenario, folder / f"{name}-truth"))
+    with driver_memory(spark) as (python, java):  # once more: to look costs time
+        write_truth(spark, scenario, folder / f"{name}-watched")
     size = f"{report.notifications:,} x {report.subscriptions:,}"
-    yield PipelineFigure("ground truth of a recording", size, took_s, "s")
-    yield PipelineFigure("... what the driver's Python takes more", size, peak.mb, "MB", "level")
+    return [
+        PipelineFigure("ground truth of a recording", size, took_s, "s"),
+        PipelineFigure("... what the driver's Python takes more", size, python.mb, "MB", "level"),
+        PipelineFigure("... what lives in the driver's Java", size, java.mb, "MB", "level"),
+    ]
 
 
 def _subscriptions(count: int, seed: int) -> list[WantedSubscription]:

@@ -12,7 +12,7 @@ from octopis.benchmarks.processes import free_ports, started_role
 from octopis.client.sync_client import SyncClient, connect_sync
 from octopis.core.model import Value
 from octopis.errors import OperationFailed
-from octopis.pipeline.streaming.connection import Home
+from octopis.pipeline.streaming.home import Home
 
 COLUMNS = (
     "n LONG, symbol STRING, open DOUBLE, high DOUBLE, low DOUBLE, close DOUBLE, volume LONG, "

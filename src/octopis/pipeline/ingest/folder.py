@@ -8,10 +8,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from octopis.core.model.suggestion import did_you_mean
 from octopis.errors import InvalidConfiguration
-from octopis.pipeline.ingest.mapping import QUOTES as QUOTES_NAME
-from octopis.pipeline.ingest.mapping import Kind, quotes_mapping
-from octopis.pipeline.ingest.rules import Rules, typed_rules
-from octopis.pipeline.schemas import QUOTES, quoted
+from octopis.pipeline.ingest.mapping import Kind
+from octopis.pipeline.ingest.rules import Rules
+from octopis.pipeline.schemas import quoted
 
 QUARANTINE_TABLE = "quarantine.parquet"
 REPORT = "ingest.json"
@@ -36,12 +35,12 @@ class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
     quarantined: int
     reasons: dict[str, int]
     """How many rows were set aside for each kind of reason."""
-    name: str = QUOTES_NAME
+    name: str
     """What the table of rows is called."""
-    key: list[str] = []
-    whole: bool = False
+    key: list[str]
+    whole: bool
     """Whether only rows with all attributes are published."""
-    attributes: dict[str, KnownAttribute] = {}
+    attributes: dict[str, KnownAttribute]
 
 
 def attributes_of(rules: Rules) -> dict[str, KnownAttribute]:
@@ -105,28 +104,9 @@ def _report(folder: Path) -> IngestReport | None:
 def read_data(spark: SparkSession, folder: Path) -> Data:
     """Return the rows in a folder that was ingested, or raise InvalidConfiguration."""
     report = check_ingested(folder)
-    if not report.attributes:  # of an ingest that knew quotes alone
-        return quotes_data(read_quotes(spark, folder))
     path = folder.absolute() / f"{report.name}.parquet"  # Java may have been started elsewhere
     frame = spark.read.parquet(str(path))
     names = list(report.attributes)
     if sorted(frame.columns) != sorted(names):
         raise InvalidConfiguration(f"{path} has other columns than its {REPORT} says")
     return Data(frame, report.attributes, tuple(report.key), report.whole, report.name)
-
-
-def quotes_data(frame: DataFrame) -> Data:
-    """Return quotes, with what is known of them."""
-    mapping = quotes_mapping()
-    known = attributes_of(typed_rules(mapping))
-    return Data(frame, known, mapping.key, mapping.whole, mapping.name)
-
-
-def read_quotes(spark: SparkSession, folder: Path) -> DataFrame:
-    """Return the quotes in a folder that was ingested, or raise InvalidConfiguration."""
-    report = _report(folder)
-    if report is None or report.name != QUOTES_NAME:
-        hint = "make it with octopis workload ingest"
-        raise InvalidConfiguration(f"{folder} holds no ingested quotes: {hint}")
-    path = folder.absolute() / f"{QUOTES_NAME}.parquet"
-    return spark.read.schema(QUOTES).parquet(str(path))

@@ -38,7 +38,7 @@ from octopis.pipeline.ingest.reading import (
     read_rows,
     read_table,
 )
-from octopis.pipeline.ingest.rules import Rules, typed_rules
+from octopis.pipeline.ingest.rules import Rules
 from octopis.pipeline.ingest.settling import ACCEPTED, ASIDE, COUNTS, settled
 from octopis.pipeline.ingest.source_files import find_files
 from octopis.pipeline.schemas import QUARANTINE
@@ -162,21 +162,21 @@ def _with_texts(aside: DataFrame, rows: SourceRows) -> DataFrame:
 
 def ingest_synthetic(spark: SparkSession, seed: int, days: int, out: Path) -> IngestReport:
     """Leave the seeded quotes in a new folder, as if they had been read."""
-    quotes, mapping = synthetic_quotes(spark, seed, days), quotes_mapping()
+    quotes = synthetic_quotes(spark, seed, days)
     with whole_folder(out) as folder:
-        quotes.write.parquet(str(folder.absolute() / f"{mapping.name}.parquet"))
+        quotes.frame.write.parquet(str(folder.absolute() / f"{quotes.name}.parquet"))
         _write_no_quarantine(folder)
-        count = quotes.count()
+        count = quotes.frame.count()
         report = IngestReport(
             sources=[f"synthetic, seed {seed}"],
             read=count,
             accepted=count,
             quarantined=0,
             reasons={},
-            name=mapping.name,
-            key=list(mapping.key),
-            whole=mapping.whole,
-            attributes=attributes_of(typed_rules(mapping)),
+            name=quotes.name,
+            key=list(quotes.key),
+            whole=quotes.whole,
+            attributes=quotes.attributes,
         )
         write_json(folder / REPORT, report)
     return report

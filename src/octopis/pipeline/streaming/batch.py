@@ -9,7 +9,8 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from octopis.core.wire.durable import DurableInfo
 from octopis.errors import InvalidSubscription
 from octopis.pipeline.streaming.columns import Columns
-from octopis.pipeline.streaming.connection import CONNECT_S, Connection, Home
+from octopis.pipeline.streaming.connection import CONNECT_S, Connection
+from octopis.pipeline.streaming.home import Home
 from octopis.pipeline.streaming.offsets import Offset, located
 from octopis.pipeline.streaming.options import Options
 from octopis.pipeline.streaming.ranges import Range, read_range, split

@@ -115,6 +115,7 @@ class Rows(NamedTuple):
     """What one answer of a broker holds, up to a position."""
 
     epoch: int
+    missing: int
     end: int
     positions: list[int]
     batch: pa.RecordBatch
@@ -238,7 +239,8 @@ class Columns:
                 values = list(map(attrgetter(name.removeprefix("_")), bodies))
             arrays.append(pa.array(values, field.type))
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._arrow)
-        return Rows(found.epoch, found.end, positions, batch, sum(map(bool, refused)))
+        count = sum(map(bool, refused))
+        return Rows(found.epoch, found.missing, found.end, positions, batch, count)
 
 
 def _within(items: list[Any], upto: int) -> list[Any]:

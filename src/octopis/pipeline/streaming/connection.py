@@ -7,14 +7,12 @@ objects in between. All that is asked here can be asked again after a break: not
 import secrets
 import socket
 import ssl
-import time
 from collections import deque
-from collections.abc import Callable
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any
 
-from octopis.client.address import Address, Backoff, parse_addresses, user_of
-from octopis.client.credentials import Secured, secured
+from octopis.client.address import Address
+from octopis.client.credentials import Secured
 from octopis.client.faults import explained, kind_of, refused
 from octopis.client.login import Login
 from octopis.core.wire.client import decode_to_client
@@ -31,7 +29,7 @@ from octopis.core.wire.durable import (
 from octopis.core.wire.frames import Frame, FrameDecoder, FrameKind
 from octopis.core.wire.greeting import ClientHello, Welcome, decode_answer, encode_hello
 from octopis.core.wire.login import Challenge, encode_proof
-from octopis.errors import ConnectionFailed, ConnectionLost, InvalidSubscription, LoginFailed
+from octopis.errors import ConnectionFailed, ConnectionLost, InvalidSubscription
 
 CONNECT_S = 5.0
 ANSWER_S = 30.0
@@ -39,8 +37,11 @@ PATIENCE_S = 60.0
 """How long a broker may be away, as one that starts again, before a task or a query fails."""
 
 _CHUNK = 2**18
-_Result = TypeVar("_Result")
 Body = bytes | memoryview
+
+
+class Gone(InvalidSubscription):
+    """A broker that could be asked has no such durable subscription."""
 
 
 class Connection:
@@ -117,6 +118,17 @@ class Connection:
         assert isinstance(found, DurableAnswer)
         return next((each for each in found.durables if each.name == name), None)
 
+    def present(self, name: str) -> DurableInfo:
+        """Return how a durable subscription is. Raises Gone, so that the next address is tried."""
+        info = self.info(name)
+        if info is None:
+            reason = (
+                f"there is no durable subscription {name!r} here any more: it was dropped, has "
+                "expired, or lives at another broker"
+            )
+            raise Gone(reason, name)
+        return info
+
     def acknowledge(self, name: str, epoch: int, position: int) -> None:
         """Release all up to a position; returns when the broker has that on disk."""
         self._ask(AckDurable, name, epoch, position, self._shared)
@@ -185,82 +197,3 @@ class Connection:
             self._socket.sendall(frame)
         except OSError as failure:
             raise ConnectionLost(str(failure)) from failure
-
-
-class Home:
-    """The broker where a durable subscription lives, dialled again where a connection breaks."""
-
-    def __init__(
-        self,
-        address: str,
-        secret: str,
-        patience_s: float = PATIENCE_S,
-        credentials: str | None = None,
-    ) -> None:
-        self._addresses = parse_addresses(address)
-        self._secured = secured(credentials, user_of(address))
-        self._secret = secret
-        self._patience_s = patience_s
-        self._connection: Connection | None = None
-
-    def close(self) -> None:
-        """Let the connection go; the next request dials anew."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def ask(self, work: Callable[[Connection], _Result]) -> _Result:
-        """Return what `work` comes to, done again after a break.
-
-        All addresses are tried in turn, for as long as brokers may be away. Raises
-        ConnectionFailed, or what a broker that could be reached refused.
-        """
-        until = time.monotonic() + self._patience_s
-        backoff = Backoff()
-        while True:
-            refusal: InvalidSubscription | None = None
-            failure: ConnectionFailed | None = None
-            for _ in self._addresses:
-                try:
-                    return work(self._open())
-                except LoginFailed:  # the same would fail again
-                    self.close()
-                    raise
-                except ConnectionFailed as broken:
-                    failure = broken
-                except InvalidSubscription as refused:  # it may live at the next address
-                    refusal = refused
-                except BaseException:
-                    self.close()
-                    raise
-                self._turn()
-            if failure is None or time.monotonic() >= until:
-                raise refusal or failure or ConnectionFailed("there is no address")
-            time.sleep(backoff.next())
-
-    def _open(self) -> Connection:
-        if self._connection is None:
-            self._connection = Connection(self._addresses[0], self._secret, self._secured)
-        return self._connection
-
-    def _turn(self) -> None:
-        self.close()
-        self._addresses.append(self._addresses.pop(0))
-
-
-_homes: dict[tuple[str, str, str | None], Home] = {}
-
-
-def take_home(address: str, secret: str, credentials: str | None = None) -> Home:
-    """Return the broker that this worker process read from before, or a new one.
-
-    Whoever takes it gives it back when all has been answered. After a task that was killed it is
-    not given back, and nobody reads what that task has asked for.
-    """
-    found = _homes.pop((address, secret, credentials), None)
-    return found or Home(address, secret, credentials=credentials)
-
-
-def give_back(address: str, secret: str, home: Home, credentials: str | None = None) -> None:
-    """Keep a connection for the next task of this worker process."""
-    _homes[address, secret, credentials] = home

@@ -11,7 +11,12 @@ class SourceProgress(msgspec.Struct, frozen=True):
     `read` is the last position of the last batch. `committed` is what the broker has released: it
     lags one batch behind, as Spark says only with the next batch that one is finished. `end` is the
     last position that there was. `bytes` wait at the broker, read or not. `dropped` were lost at
-    the broker's quota since the subscription was made, and `lost` were missed by this query.
+    the broker's quota since the subscription was made.
+
+    `lost` were found missing when batches were planned, since this query was started; a
+    subscription that was gone or made anew counts as one, since nobody knows what it had. `missing`
+    are positions of the last batch that gave no row, whoever found that out, also a task: right
+    where a query reads its source once.
     """
 
     subscription: str
@@ -22,6 +27,7 @@ class SourceProgress(msgspec.Struct, frozen=True):
     bytes: int
     dropped: int
     lost: int
+    missing: int
 
     @property
     def behind(self) -> int:
@@ -36,6 +42,7 @@ class _Report(msgspec.Struct):
     bytes: int = 0
     dropped: int = 0
     lost: int = 0
+    after: int | None = None
 
 
 def progress(query: Any) -> list[SourceProgress]:
@@ -54,5 +61,7 @@ def progress(query: Any) -> list[SourceProgress]:
             continue  # another kind of source
         about = report.committed, report.position, report.bytes, report.dropped, report.lost
         rows = source["numInputRows"]
-        found.append(SourceProgress(end.subscription, rows, end.position, *about))
+        after = end.position - rows if report.after is None else report.after
+        missing = max(0, end.position - after - rows)
+        found.append(SourceProgress(end.subscription, rows, end.position, *about, missing))
     return found

@@ -71,6 +71,9 @@ class PassingReader(DataSourceStreamReader):
         begin, catch = restored(start, ""), self._caught()
         is_new = begin.epoch != catch.epoch
         begin = catch.offset(0) if is_new else begin
+        # Spark asks on only when it has done with what came before. Its own word for that,
+        # `commit`, comes with the next batch, which may need the room.
+        catch.forget(begin.position)
         most = BUFFER_MAX if isinstance(limit, ReadAllAvailable) else self._options.max_offsets
         end = min(catch.wait(begin.position), begin.position + most)
         if end == begin.position:
@@ -93,12 +96,6 @@ class PassingReader(DataSourceStreamReader):
         assert isinstance(partition, Passed)
         for frame in FrameDecoder(len(partition.frame)).receive_data(partition.frame):
             yield self._columns.rows(frame.body, 2**62).batch
-
-    def commit(self, end: dict[str, Any]) -> None:
-        """Forget what Spark will never ask for again."""
-        done, catch = restored(end, ""), self._caught()
-        if done.epoch == catch.epoch:
-            catch.forget(done.position)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
         """Return what a query's progress shows."""

@@ -11,7 +11,8 @@ from pyspark.sql.datasource import InputPartition
 from octopis.core.wire.durable import READ_BYTES, READ_MAX, DurableInfo
 from octopis.errors import ConnectionFailed, DataLost, InvalidSubscription
 from octopis.pipeline.streaming.columns import Columns, Rows
-from octopis.pipeline.streaming.connection import Body, Connection, give_back, take_home
+from octopis.pipeline.streaming.connection import Body, Connection, Gone
+from octopis.pipeline.streaming.home import Home, give_back, take_home
 from octopis.pipeline.streaming.offsets import Offset
 from octopis.pipeline.streaming.options import Options
 
@@ -22,7 +23,6 @@ PIECE = 125_000
 """What a task reads at most, unless more tasks are wanted: so that all cores have something."""
 
 _FIRST = 1_000
-_BREAKS_MAX = 5
 _log = logging.getLogger(__name__)
 
 
@@ -52,20 +52,12 @@ def lost(options: Options, reason: str) -> None:
     _log.warning("data was lost, and failOnDataLoss is false: %s", reason)
 
 
-class Gone(InvalidSubscription):
-    """A broker that could be asked has no such durable subscription."""
-
-
-def present(connection: Connection, name: str) -> DurableInfo:
-    """Return how a durable subscription is. Raises Gone, so that the next address is tried."""
-    info = connection.info(name)
-    if info is None:
-        reason = (
-            f"there is no durable subscription {name!r} here any more: it was dropped, has "
-            "expired, or lives at another broker"
-        )
-        raise Gone(reason, name)
-    return info
+def made_anew(name: str, before: int, epoch: int) -> str:
+    """Return what to say of a subscription that is not the one whose offsets a query has."""
+    return (
+        f"the durable subscription {name!r} was made anew since the checkpoint was written, which "
+        f"is of epoch {before}, and it is of epoch {epoch}: what it had before is gone"
+    )
 
 
 def read_range(partition: Range, options: Options, columns: Columns) -> Iterator[pa.RecordBatch]:
@@ -76,18 +68,18 @@ def read_range(partition: Range, options: Options, columns: Columns) -> Iterator
     try:
         while not task.is_done:
             try:
-                yield from task.rows(home.ask(task.begin))
-            except ConnectionFailed as failure:
-                task.broke(failure)
-                home.close()
-            except InvalidSubscription:  # dropped since, or something that no loss explains
-                home.close()
+                connection = home.ask(task.begin)  # it has waited long enough where this fails
                 try:
-                    home.ask(lambda connection: present(connection, options.subscription))
-                except Gone as gone:
-                    task.lose(str(gone))
-                else:
+                    yield from task.rows(connection)
+                except ConnectionFailed as failure:
+                    _log.warning("reading goes on after a break: %s", failure)
+                    home.close()
+            except InvalidSubscription:
+                home.close()
+                loss = task.loss(home)
+                if loss is None:
                     raise
+                task.lose(loss)
         task.count()
     except BaseException:
         home.close()
@@ -105,7 +97,6 @@ class _Task:
         self._at = partition.after.position
         self._rows = self._refused = 0
         self._size = _FIRST
-        self._breaks = 0
         self._asked: deque[tuple[int, int]] = deque()
         self._next_at = self._at
         self._first: Body | None = None
@@ -130,46 +121,62 @@ class _Task:
             self._next_at = end
 
     def rows(self, connection: Connection) -> Iterator[pa.RecordBatch]:
-        """Yield the rest of the range over a connection on which it has begun."""
+        """Yield the rest of the range over a connection on which it has begun.
+
+        The first answer is there already, so the task comes further even if that breaks at once.
+        """
         name = self._options.subscription
         while not self.is_done:
-            self._ask(connection)
             number, end = self._asked.popleft()
             body = connection.batch(number) if self._first is None else self._first
             self._first = None
             found = self._columns.rows(body, end)
             if found.epoch != self._range.after.epoch:
-                self.lose(f"{name!r} was made anew since, and its old positions are gone")
+                self.lose(made_anew(name, self._range.after.epoch, found.epoch))
                 return
             last = self._last(found, end)
-            if last < end:  # it was more than one answer holds
-                number = connection.ask_to_read(name, last, end - last)
-                self._asked.appendleft((number, end))
             self._adapt(len(body), len(found.positions))
-            self._at, self._breaks = last, 0
+            self._at = last
             self._rows += len(found.positions)
             self._refused += found.refused
             if found.positions:
                 yield found.batch
-
-    def broke(self, failure: ConnectionFailed) -> None:
-        """Know that a connection broke; raise it where too many have, with no row in between."""
-        self._breaks += 1
-        if self._breaks > _BREAKS_MAX:
-            raise failure
-        _log.warning("reading goes on after a break: %s", failure)
+            if last < end:  # it was more than one answer holds
+                number = connection.ask_to_read(name, last, end - last)
+                self._asked.appendleft((number, end))
+            self._ask(connection)
 
     def _last(self, found: Rows, end: int) -> int:
         """Return up to where an answer tells all that there is."""
         if found.end < end:
             reason = f"{self._options.subscription!r} ends at {found.end:,}, before {end:,}"
             raise InvalidSubscription(reason, self._options.subscription)
-        return found.positions[-1] if found.positions else end
+        if found.positions:
+            return found.positions[-1]
+        # All that it looked at is gone or damaged; behind that there may be more.
+        return min(end, self._at + found.missing) if found.missing else end
 
     def _adapt(self, size: int, count: int) -> None:
         """Ask for as many as fit into an answer."""
         if count:
             self._size = max(1, min(READ_MAX, READ_BYTES * 3 // 4 * count // size))
+
+    def loss(self, home: Home) -> str | None:
+        """Return what is lost where a broker refuses to read; None where no loss explains it.
+
+        Raises InvalidSubscription where it is another's by now.
+        """
+        name, epoch = self._options.subscription, self._range.after.epoch
+
+        def now(connection: Connection) -> DurableInfo:
+            connection.present(name)
+            return connection.open(name, None)
+
+        try:
+            info = home.ask(now)
+        except Gone as gone:
+            return str(gone)
+        return None if info.epoch == epoch else made_anew(name, epoch, info.epoch)
 
     def lose(self, reason: str) -> None:
         """Pass over the rest of the range, or raise DataLost."""

@@ -23,10 +23,11 @@ from pyspark.sql.streaming.datasource import (
 from octopis.core.wire.durable import DurableInfo
 from octopis.errors import InvalidConfiguration, InvalidSubscription
 from octopis.pipeline.streaming.columns import Columns
-from octopis.pipeline.streaming.connection import CONNECT_S, Connection, Home
+from octopis.pipeline.streaming.connection import CONNECT_S, Connection, Gone
+from octopis.pipeline.streaming.home import Home
 from octopis.pipeline.streaming.offsets import Offset, located, restored
 from octopis.pipeline.streaming.options import Options
-from octopis.pipeline.streaming.ranges import Gone, Range, lost, present, read_range, split
+from octopis.pipeline.streaming.ranges import Range, lost, made_anew, read_range, split
 
 _WAIT_MS = 50
 """Where there is nothing to read, Spark asks again at once: so we wait a little for it."""
@@ -58,6 +59,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._stops_at_end = False
         self._target: int | None = None
         self._lost = 0
+        """At least so many: of a subscription that is gone nobody knows what it had."""
+
+        self._after: int | None = None
+        """Where the batch begins that was planned last."""
 
     # Where to begin and how far there is
 
@@ -93,17 +98,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._stops_at_end:
             self._target = seen.end if self._target is None else self._target
             seen.end = min(seen.end, self._target)
+        self._after = begin.position
         if seen.end <= begin.position:
             return begin.as_json()
-        if seen.missing:
-            self._lost += seen.missing
-            lost(
-                self._options,
-                f"{seen.missing:,} notifications of {begin.subscription!r} after position "
+        gap = min(seen.missing, seen.end - begin.position)
+        if gap:
+            self._lose(
+                gap,
+                f"{gap:,} notifications of {begin.subscription!r} after position "
                 f"{begin.position:,} are not there any more: they were dropped at the broker's "
                 "quota, acknowledged by somebody else, or are damaged",
             )
-        return begin.at(self._limited(begin.position, seen.end, limit)).as_json()
+        # One batch passes over the whole gap, so that no other counts it again.
+        return begin.at(self._limited(begin.position + gap, seen.end, limit)).as_json()
 
     def _checked(self, begin: Offset) -> Offset:
         """Return where to begin, once it is known that a checkpoint fits the subscription."""
@@ -114,15 +121,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         try:
             info = self._ask(lambda connection: reopened(connection, options))
         except Gone as gone:
-            lost(options, str(gone))
+            self._lose(1, str(gone))
             info = self._ask(lambda connection: opened(connection, options))
+        else:
+            if info.epoch != begin.epoch:
+                self._lose(1, made_anew(info.name, begin.epoch, info.epoch))
         self._is_checked = True
         if info.epoch != begin.epoch:
-            lost(
-                options,
-                f"the durable subscription {info.name!r} was made anew since the checkpoint was "
-                "written, and what it had is gone",
-            )
             return Offset(info.name, info.epoch, info.acked)
         if info.end < begin.position:
             reason = (
@@ -131,6 +136,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
             raise InvalidConfiguration(reason)
         return begin
+
+    def _lose(self, count: int, reason: str) -> None:
+        self._lost += count
+        lost(self._options, reason)
 
     def _seen(self, begin: Offset) -> _Seen:
         """Ask what there is after a position; it is answered when there is something."""
@@ -190,7 +199,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return None
         end = Offset(info.name, info.epoch, info.end).as_json()
         more = {"committed": info.acked, "bytes": info.bytes, "dropped": info.dropped}
-        return end | more | {"lost": self._lost}
+        return end | more | {"lost": self._lost, "after": self._after}
 
     def stop(self) -> None:
         """Let the connection go."""
@@ -225,7 +234,7 @@ def opened(connection: Connection, options: Options) -> DurableInfo:
 
 def reopened(connection: Connection, options: Options) -> DurableInfo:
     """Return a subscription that a checkpoint has read from. Raises Gone, or what is wrong."""
-    present(connection, options.subscription)
+    connection.present(options.subscription)
     return opened(connection, options)
 
 
