@@ -176,7 +176,8 @@ class LiveBroker:
         about = keeping, self.effects, limits.publish_window, free
         self.committing = Committing(*about, self.intake.rates, durability.staged_s)
         parts = keeping, self.core, self.effects, self.committing
-        return Desk(*parts, self.recorder.read, durability.expire_s, limits)
+        about_clients = self.recorder.read, durability.expire_s, limits, self.intake.rates
+        return Desk(*parts, *about_clients)
 
     @property
     def store_name(self) -> str:

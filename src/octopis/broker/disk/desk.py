@@ -6,6 +6,7 @@ import time
 from functools import partial
 
 from octopis.broker.clients.permitted import Permit
+from octopis.broker.clients.rates import Rates
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.disk.asking import Asking
 from octopis.broker.disk.committing import Committing
@@ -55,6 +56,7 @@ class Desk:
         on_read: OnRead,
         expire_s: float,
         limits: Limits,
+        rates: Rates,
     ) -> None:
         self._keeping = keeping
         self._committing = committing
@@ -64,7 +66,7 @@ class Desk:
         self._reads = Reads(self._durables, effects, self._read, on_read)
         self._durables.on_more = self._reads.more
         self.owners = Owners(limits, self._durables)
-        self._moving = Moving(keeping, core, effects, self)
+        self._moving = Moving(keeping, core, effects, self, rates, limits.publish_window)
         self._core = core
         self._effects = effects
         self._expire_s = expire_s

@@ -271,6 +271,7 @@ def test_limits_on_the_page_are_those_of_the_code():
             f"{answers.REQUESTS_MAX:,}",
         ),
         ("of these, SETTLED", f"{settling.REQUESTS_MAX}"),
+        ("attempts of a DURABLE commit or unstage", f"{durable.PARTS_MAX:,}"),
         ("DURABLE that wait for their turn", f"{answers.REQUESTS_MAX:,}"),
         ("all their bytes", f"{limits.frame_max:,} bytes"),
         ("a secret", f"{greeting.SECRET_MAX} characters"),
