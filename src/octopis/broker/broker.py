@@ -17,6 +17,7 @@ from socket import socket
 
 from octopis.broker.clients.intake import Intake
 from octopis.broker.clients.session import ClientSession
+from octopis.broker.clients.shares import SharesOf
 from octopis.broker.connection import LogLimit
 from octopis.broker.disk.committing import Committing
 from octopis.broker.disk.desk import Desk
@@ -131,6 +132,10 @@ class LiveBroker:
         self.start_up = StartUp(self.core, overlay.limits.sync_s, self.intake.open)
         self.ready = self.start_up.ready
         """Set once the broker takes requests."""
+
+        limits = overlay.limits
+        self.users = SharesOf(limits, "a user with all its clients", limits.clients_per_user)
+        """What the live subscriptions of those take who have logged in."""
 
         self.refusals = 0
         """How often the role of a client did not allow what it asked for."""

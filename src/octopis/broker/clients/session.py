@@ -11,7 +11,7 @@ from octopis.broker.clients.deliveries import Deliveries
 from octopis.broker.clients.kept import SentDeliveries, new_token, owner_of
 from octopis.broker.clients.permitted import Permit, is_same
 from octopis.broker.clients.requests import Requests
-from octopis.broker.clients.shares import Share, Shares
+from octopis.broker.clients.shares import ClientShares, Share
 from octopis.broker.connection import Connection
 from octopis.broker.disk.codec import source_of
 from octopis.broker.metrics.delays import ClientDelays
@@ -95,7 +95,8 @@ class ClientSession(Requests):
         """The client's own numbers for its subscriptions, by their ids."""
 
         self.undelivered = 0
-        self.shares = Shares(broker.overlay.limits)
+        users = None if self.permit is None else broker.users
+        self.shares = ClientShares(broker.overlay.limits, self.client, self.owner, users)
         self._is_holding = False
         bounds = broker.overlay.client_queues
         self._policy = bounds.policy
@@ -363,6 +364,7 @@ class ClientSession(Requests):
         """The client is gone for good, and with it what was meant for it."""
         self._keep_nothing()
         self.undelivered += self.deliveries.end()
+        self.shares.end()
         if self._intake.leave(self, reason):
             self._broker.left(self, reason)
         self.publications.clear()

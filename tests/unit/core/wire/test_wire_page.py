@@ -243,6 +243,10 @@ def test_limits_on_the_page_are_those_of_the_code():
             "what the LIKEs of all its filters may cost on longest texts",
             f"{limits.matching_ms_per_client:g} ms",
         ),
+        (
+            "the same of all clients of a user who logs in, at one broker",
+            f"{limits.clients_per_user} times as much",
+        ),
         ("clients of one address", f"{limits.clients_per_host:,}"),
         (
             "time in which a client consumes nothing and others wait for it",
