@@ -3,7 +3,8 @@
 What others notice is measured in the same run, just before and while the attack goes on, by many
 short rounds whose medians are compared. A busy machine makes both slow, and a single round of
 either as slow as it likes: so besides "at most doubled", a difference that nobody would notice is
-allowed (`FLOOR_S`).
+allowed (`FLOOR_S`). `octopis bench attack --attack handshakes --attack half-open` measures the same
+where brokers, crowd and others are processes of their own; docs/results.md has the figures.
 """
 
 import asyncio

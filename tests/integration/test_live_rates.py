@@ -2,12 +2,21 @@
 
 import asyncio
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from octopis.broker.settings import Durability
+from octopis.client.client import Client
+from octopis.core.delivery.lasting.records import Policy
 from octopis.core.routing import Algorithm
+from octopis.core.wire.durable import CommitStaged, DropStaged
+from octopis.core.wire.moving import BeginDurable, TakeDurable
+from octopis.errors import InvalidSubscription
 from support.live import LIMITS, client_of, line, overlay, ready, run_live, tables_hold
 
 (HERE,) = line(1).brokers
@@ -67,5 +76,32 @@ def test_who_stages_batches_is_slowed_down_as_well(tmp_path: Path):
             assert 1.0 <= time.monotonic() - begun <= 4.0
             assert live[HERE].committing is not None
             assert not live[HERE].committing._slowed._waiting
+
+    run_live(work())
+
+
+NUMBERS = list(range(3_000))
+LONG: dict[str, Callable[[Client], Any]] = {
+    "commit": lambda c: c.ask_durable(CommitStaged, "q", 0, [(n, n, 0) for n in NUMBERS]),
+    "unstage": lambda c: c.ask_durable(DropStaged, "q", 0, [(n, n) for n in NUMBERS]),
+    "take": lambda c: c.ask_durable(TakeDurable, "x", NUMBERS, [BODY[:30]] * 3_000, 3_000),
+    "begin": lambda c: c.ask_durable(
+        BeginDurable, "x", 0, 0, 0, Policy.REFUSE, dict.fromkeys(NUMBERS, 1)
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LONG)
+def test_long_lists_are_paid_for_like_what_is_published(tmp_path: Path, what: str):
+    """Whether they come to anything or not: somebody has to look at each number."""
+
+    async def work() -> None:
+        made = overlay(line(1), Algorithm.TNR, limits=SLOW, durability=Durability(str(tmp_path)))
+        async with ready(made) as live, client_of(live[HERE], secret=KNOWN) as client:
+            session = live[HERE].clients[client.id]
+            for _ in range(3):
+                with suppress(InvalidSubscription):
+                    await LONG[what](client)
+            assert live[HERE].intake.rates.rest_s(session) > 0.3
 
     run_live(work())

@@ -17,6 +17,7 @@ from socket import socket
 
 from octopis.broker.clients.intake import Intake
 from octopis.broker.clients.session import ClientSession
+from octopis.broker.clients.shares import SharesOf
 from octopis.broker.connection import LogLimit
 from octopis.broker.disk.committing import Committing
 from octopis.broker.disk.desk import Desk
@@ -132,6 +133,10 @@ class LiveBroker:
         self.ready = self.start_up.ready
         """Set once the broker takes requests."""
 
+        limits = overlay.limits
+        self.users = SharesOf(limits, "a user with all its clients", limits.clients_per_user)
+        """What the live subscriptions of those take who have logged in."""
+
         self.refusals = 0
         """How often the role of a client did not allow what it asked for."""
 
@@ -176,7 +181,8 @@ class LiveBroker:
         about = keeping, self.effects, limits.publish_window, free
         self.committing = Committing(*about, self.intake.rates, durability.staged_s)
         parts = keeping, self.core, self.effects, self.committing
-        return Desk(*parts, self.recorder.read, durability.expire_s, limits)
+        about_clients = self.recorder.read, durability.expire_s, limits, self.intake.rates
+        return Desk(*parts, *about_clients)
 
     @property
     def store_name(self) -> str:

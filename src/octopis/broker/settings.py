@@ -124,6 +124,10 @@ class Limits(Struct, frozen=True):
     matching_ms_per_client: Annotated[
         _Time, Meta(description="what the LIKEs of these filters may cost on longest texts")
     ] = 50.0
+    clients_per_user: Annotated[
+        _Count,
+        Meta(description="so many clients' shares a user's live subscriptions take at most"),
+    ] = 10
     clients_per_host: Annotated[
         _Size, Meta(description="clients that may be connected from one address")
     ] = 4_000

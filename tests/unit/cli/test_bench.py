@@ -176,6 +176,20 @@ def test_attack_measures_what_others_notice(octopis, tmp_path):
     assert "11 asked, 11 accepted" in figure["met"], "a subscription, and a flood of ten requests"
 
 
+def test_attack_on_the_doors_of_an_overlay_with_security(octopis, tmp_path):
+    crowds = ("--attack", "handshakes", "--attack", "half-open", "--scale", "0.05")
+    status, printed, _ = octopis(*attack(tmp_path, *crowds, "--json"))
+    assert status == 0
+    slow, waves = json.loads(printed)["figures"]
+    assert slow["met"].startswith("100 asked")
+    assert "sent away" not in slow["met"]
+    assert waves["met"].startswith(("25 asked", "50 asked"))
+    for figure in (slow, waves):
+        for phase in figure["phases"].values():
+            assert phase["rate"] > 100
+            assert phase["lost"] == phase["twice"] == phase["failed"] == 0
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

@@ -19,6 +19,7 @@ from typing import NoReturn
 import msgspec
 import uvloop
 
+from octopis.benchmarks.attack import crowds
 from octopis.benchmarks.attack.raw import Met, RawClient, SentAwayError, raw_client
 from octopis.core.wire.client import (
     Consumed,
@@ -235,6 +236,22 @@ async def thief(attacker: Attacker) -> None:
             await asyncio.sleep(_PAUSE_S)
 
 
+# Doors
+
+
+async def handshakes(attacker: Attacker) -> None:
+    """2,000 sockets that send one byte of a TLS handshake a second each."""
+    await attacker.begin()
+    await crowds.slow_handshakes(attacker.field.url, attacker.field.size(2_000), attacker.met)
+
+
+async def half_open(attacker: Attacker) -> None:
+    """A thousand sockets a second that begin a TLS handshake and go no further."""
+    await attacker.begin()
+    size = attacker.field.size(crowds.WAVE)
+    await crowds.waves_of_half_open(attacker.field.url, size, attacker.met)
+
+
 @dataclass(frozen=True)
 class Attack:
     """An attack, and what it needs of the overlay."""
@@ -243,6 +260,12 @@ class Attack:
     slow_link: bool = False
     restarts: bool = False
     """Whether a broker's process is killed when it begins, which is started anew."""
+
+    is_secured: bool = False
+    """Whether the overlay has security."""
+
+    limits: str = ""
+    """What it allows, where that is not the default, as in its file."""
 
     @property
     def what(self) -> str:
@@ -261,6 +284,8 @@ ATTACKS = {
     "names": Attack(names),
     "thief": Attack(thief),
     "snapshot": Attack(snapshot, restarts=True),
+    "handshakes": Attack(handshakes, is_secured=True, limits=crowds.OPEN_LIMITS),
+    "half-open": Attack(half_open, is_secured=True),
 }
 
 
@@ -326,6 +351,7 @@ async def _attack(attack: Attack, field: Field) -> Met:
 def main() -> None:
     """Do what the command line names."""
     os.nice(_NICENESS)
+    crowds.may_open_many()
     attack = ATTACKS[sys.argv[1]]
     _say(uvloop.run(_attack(attack, msgspec.json.decode(sys.argv[2], type=Field))))
 

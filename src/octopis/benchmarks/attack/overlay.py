@@ -31,9 +31,15 @@ _MODULE = b"octopis.overlay.process"
 class RunningOverlay:
     """An overlay that runs, and its processes."""
 
-    def __init__(self, state: OverlayState, process: asyncio.subprocess.Process) -> None:
+    def __init__(
+        self,
+        state: OverlayState,
+        process: asyncio.subprocess.Process,
+        credentials: Path | None = None,
+    ) -> None:
         self.state = state
         self._process = process
+        self._credentials = credentials
 
     @property
     def has_ended(self) -> bool:
@@ -64,7 +70,7 @@ class RunningOverlay:
         try:
             async with asyncio.timeout(limit_s):
                 while True:
-                    found = await ask_all(addresses)
+                    found = await ask_all(addresses, credentials=self._credentials)
                     counts = [each.get("subscriptions", 0) for each in found.values()]
                     if min(counts) >= subscriptions:
                         return
@@ -86,7 +92,7 @@ class RunningOverlay:
 
 @asynccontextmanager
 async def running_overlay(
-    configuration: str, processes: int, code: Path | None
+    configuration: str, processes: int, code: Path | None, credentials: Path | None = None
 ) -> AsyncIterator[RunningOverlay]:
     """Run an overlay at free ports, of the version whose source is in `code`, or of this one."""
     environment = dict(os.environ)
@@ -105,7 +111,7 @@ async def running_overlay(
             start_new_session=True,  # Ctrl-C is for us alone, who then stop it
         )
         try:
-            yield RunningOverlay(await _started(process, order), process)
+            yield RunningOverlay(await _started(process, order), process, credentials)
         finally:
             await _ended(process)
 

@@ -6,15 +6,18 @@ that is slow and the broker that starts anew are at the other end, where nobody 
 
 import asyncio
 import contextlib
+import json
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 import uvloop
 
+from octopis.benchmarks.attack import crowds
 from octopis.benchmarks.attack.attackers import ATTACKS, Attack, Field
 from octopis.benchmarks.attack.measures import PHASES, Attacked
 from octopis.benchmarks.attack.overlay import RunningOverlay, running_overlay
@@ -60,6 +63,8 @@ def run(names: Sequence[str], setting: Setting) -> Iterator[Attacked]:
         if name not in ATTACKS:
             hint = did_you_mean(name, ATTACKS) or f": there are {', '.join(ATTACKS)}"
             raise InvalidConfiguration(f"there is no attack {name!r}{hint}")
+    if any(ATTACKS[name].is_secured for name in names):
+        crowds.need_security()  # said before anything starts
     places = [_place(ATTACKS[name], setting) for name in names]
     for name, place in zip(names, places, strict=True):
         yield uvloop.run(_attacked(name, place, setting))
@@ -69,6 +74,7 @@ def run(names: Sequence[str], setting: Setting) -> Iterator[Attacked]:
 class Place:
     """An overlay, who is where, and which broker is left alone by all unrelated clients."""
 
+    scot: SCOT
     configuration: str
     processes: int
     hosts: list[BrokerId]
@@ -100,46 +106,70 @@ def _place(attack: Attack, setting: Setting) -> Place:
             f'\n[[links.shape]]\nsource = "{source.short}"\ntarget = "{spare.short}"\n'
             f"bandwidth_bytes_per_s = {SLOW_BYTES_PER_S}\n"
         )
-    return Place(text, processes, hosts, spare)
+    if attack.limits:
+        text += f"\n[limits]\n{attack.limits}"
+    return Place(scot, text, processes, hosts, spare)
+
+
+@contextlib.contextmanager
+def _secured(attack: Attack, place: Place) -> Iterator[tuple[str, Path | None]]:
+    """Give an overlay's configuration and its clients' credentials, with security if need be."""
+    if not attack.is_secured:
+        yield place.configuration, None
+        return
+    with TemporaryDirectory() as parent:
+        folder = Path(parent) / "security"
+        credentials = crowds.secured(folder, place.scot.brokers)
+        text = f"{place.configuration}\n[security]\nfolder = {json.dumps(str(folder))}\n"
+        yield text, credentials
 
 
 async def _attacked(name: str, place: Place, setting: Setting) -> Attacked:
+    with _secured(ATTACKS[name], place) as (configuration, credentials):
+        started = running_overlay(configuration, place.processes, setting.code, credentials)
+        async with started as overlay:
+            return await _attacked_there(name, place, setting, overlay, credentials)
+
+
+async def _attacked_there(
+    name: str, place: Place, setting: Setting, overlay: RunningOverlay, credentials: Path | None
+) -> Attacked:
     attack = ATTACKS[name]
     loop = asyncio.get_running_loop()
-    async with running_overlay(place.configuration, place.processes, setting.code) as overlay:
-        witnesses = Witnesses([overlay.url(host.short) for host in place.hosts], setting.rate)
-        field = Field(
-            url=overlay.url(place.hosts[0].short),
-            elsewhere=overlay.url(place.spare.short),
-            subscriptions=witnesses.subscriptions,
-            scale=setting.scale,
-        )
-        async with (
-            witnesses.subscribed() as clients,
-            _attacker(name, field) as attacker,
-            _memory(overlay) as samples,
-        ):
-            held = len(witnesses.subscriptions) + await attacker.ready()
-            await overlay.hold(held, _PREPARE_S)
-            witnesses.start(clients)
-            await asyncio.sleep(_LOADED_WARM_UP_S if attack.restarts else _WARM_UP_S)
-            times = [loop.time()]
-            await asyncio.sleep(setting.seconds)
-            times.append(loop.time())
-            attacker.go()
-            knows = asyncio.create_task(_told_anew(overlay, attack, place.spare, held))
-            await asyncio.sleep(setting.seconds)
-            await asyncio.wait([knows], timeout=_TELL_S)
-            told = knows.result() if knows.done() else f"; it lacks some after {_TELL_S:g} s"
-            knows.cancel()
-            how = f"{await attacker.stop()}{told}"
-            times.append(loop.time())
-            await asyncio.sleep(setting.seconds)
-            times.append(loop.time())
-            await witnesses.finish(_GRACE_S)
-            notes = list(witnesses.notes)
-            if overlay.has_ended:
-                notes.append("the whole overlay has ended")
+    urls = [overlay.url(host.short) for host in place.hosts]
+    witnesses = Witnesses(urls, setting.rate, credentials)
+    field = Field(
+        url=overlay.url(place.hosts[0].short),
+        elsewhere=overlay.url(place.spare.short),
+        subscriptions=witnesses.subscriptions,
+        scale=setting.scale,
+    )
+    async with (
+        witnesses.subscribed() as clients,
+        _attacker(name, field) as attacker,
+        _memory(overlay) as samples,
+    ):
+        held = len(witnesses.subscriptions) + await attacker.ready()
+        await overlay.hold(held, _PREPARE_S)
+        witnesses.start(clients)
+        await asyncio.sleep(_LOADED_WARM_UP_S if attack.restarts else _WARM_UP_S)
+        times = [loop.time()]
+        await asyncio.sleep(setting.seconds)
+        times.append(loop.time())
+        attacker.go()
+        knows = asyncio.create_task(_told_anew(overlay, attack, place.spare, held))
+        await asyncio.sleep(setting.seconds)
+        await asyncio.wait([knows], timeout=_TELL_S)
+        told = knows.result() if knows.done() else f"; it lacks some after {_TELL_S:g} s"
+        knows.cancel()
+        how = f"{await attacker.stop()}{told}"
+        times.append(loop.time())
+        await asyncio.sleep(setting.seconds)
+        times.append(loop.time())
+        await witnesses.finish(_GRACE_S)
+        notes = list(witnesses.notes)
+        if overlay.has_ended:
+            notes.append("the whole overlay has ended")
     phases = {
         phase: witnesses.measured(start, end, _most(samples, start, end))
         for phase, start, end in zip(PHASES, times, times[1:], strict=False)

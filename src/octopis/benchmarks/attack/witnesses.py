@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from statistics import quantiles
 
 import octopis
@@ -47,8 +48,9 @@ class Reader:
 class Witnesses:
     """The unrelated clients of an overlay. `rate` is of all publishers together."""
 
-    def __init__(self, urls: Sequence[str], rate: float) -> None:
+    def __init__(self, urls: Sequence[str], rate: float, credentials: Path | None = None) -> None:
         count = len(urls)
+        self._credentials = credentials
         self._urls = urls
         self._step_s = count / rate
         self._published: dict[Number, Publication] = {}
@@ -76,7 +78,12 @@ class Witnesses:
             wanted = self.subscriptions.items()
             for number, (url, (name, filter_)) in enumerate(zip(self._urls, wanted, strict=True)):
                 client = await stack.enter_async_context(
-                    octopis.connect(url, client_id=f"witness-{number}", connect_s=30.0)
+                    octopis.connect(
+                        url,
+                        client_id=f"witness-{number}",
+                        connect_s=30.0,
+                        credentials=self._credentials,
+                    )
                 )
                 stream = client.subscribe(filter_, names=[name], on_gap=self._gap)
                 await stream.open()

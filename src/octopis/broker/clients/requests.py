@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING
 
-from octopis.broker.clients.answers import Answers
+from octopis.broker.clients.answers import REQUESTS_MAX, Answers
 from octopis.broker.clients.permitted import Permit
 from octopis.broker.connection import Connection
 from octopis.core.wire.client import (
@@ -47,6 +47,10 @@ class Requests:
         self.changes: deque[Change] = deque()
         self.publications: deque[PublishRequest] = deque()
         self.publications_bytes = 0
+        self.asked: deque[bytes] = deque()
+        """What is asked about durable subscriptions and batches, as it came."""
+
+        self.asked_bytes = 0
         self.syncing: set[int] = set()
         """Publications, by their requests, that are taken and not on disk yet."""
 
@@ -111,6 +115,30 @@ class Requests:
         self.publications.append(PublishRequest(request.request, bytes(request.notifications)))
         self.publications_bytes += size
         self._hold()
+
+    def _take_asked(self, body: bytes | memoryview) -> None:
+        """Let a request about durable subscriptions or batches wait for its turn."""
+        self.asked.append(bytes(body))
+        self.asked_bytes += len(body)
+        most = self._limits.frame_max
+        if len(self.asked) > REQUESTS_MAX or self.asked_bytes > most:
+            raise ProtocolError(
+                f"more than {REQUESTS_MAX:,} requests about durable subscriptions and batches, or "
+                f"{most:,} bytes of them, wait for an answer"
+            )
+        self._hold()
+
+    def next_asked(self) -> bytes:
+        """Take the oldest of these requests: it is done now."""
+        body = self.asked.popleft()
+        self.asked_bytes -= len(body)
+        self._hold()
+        return body
+
+    def forget_asked(self) -> None:
+        """Forget them: nobody waits for their answers any more."""
+        self.asked.clear()
+        self.asked_bytes = 0
 
     def finish_publication(self) -> None:
         """Forget the oldest publication: it is on its way, or refused."""

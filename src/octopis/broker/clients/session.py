@@ -11,7 +11,7 @@ from octopis.broker.clients.deliveries import Deliveries
 from octopis.broker.clients.kept import SentDeliveries, new_token, owner_of
 from octopis.broker.clients.permitted import Permit, is_same
 from octopis.broker.clients.requests import Requests
-from octopis.broker.clients.shares import Share, Shares
+from octopis.broker.clients.shares import ClientShares, Share
 from octopis.broker.connection import Connection
 from octopis.broker.disk.codec import source_of
 from octopis.broker.metrics.delays import ClientDelays
@@ -21,12 +21,13 @@ from octopis.core.model import BrokerId, Notification
 from octopis.core.wire.client import (
     Change,
     Consumed,
+    FromClient,
     PublishRequest,
     encode_lost,
     encode_missed,
 )
 from octopis.core.wire.durable import DurableRequest
-from octopis.core.wire.frames import Frame
+from octopis.core.wire.frames import Frame, FrameKind
 from octopis.core.wire.greeting import ClientHello
 from octopis.core.wire.published import Published
 from octopis.errors import (
@@ -94,7 +95,8 @@ class ClientSession(Requests):
         """The client's own numbers for its subscriptions, by their ids."""
 
         self.undelivered = 0
-        self.shares = Shares(broker.overlay.limits)
+        users = None if self.permit is None else broker.users
+        self.shares = ClientShares(broker.overlay.limits, self.client, self.owner, users)
         self._is_holding = False
         bounds = broker.overlay.client_queues
         self._policy = bounds.policy
@@ -124,30 +126,36 @@ class ClientSession(Requests):
 
     # What the client says
 
-    def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:  # noqa: ARG002
+    def frames_arrived(self, connection: Connection, frames: list[Frame]) -> None:
         """Take in what the client asks for."""
+        desk = None if self.is_observer else self._broker.desk
         for frame in frames:
-            request = self._decode(frame)
-            if isinstance(request, PublishRequest):
-                self._take_publication(request)
-            elif isinstance(request, Change):
-                self.changes.append(request)
-                if len(self.changes) > REQUESTS_MAX:
-                    raise ProtocolError(f"more than {REQUESTS_MAX:,} requests wait for an answer")
-            elif isinstance(request, Consumed):
-                self._take_consumed(request)
-            elif isinstance(request, DurableRequest):
-                self._take_durable(request)
+            if connection.is_closing:  # it is sent away: what else it asks for is not done
+                break
+            if desk is not None and frame.kind == FrameKind.DURABLE:
+                self._take_asked(frame.body)
             else:
-                self._take_control(request)
+                self._take(self._decode(frame))
         if self.changes or self.publications:
             self._intake.add(self)
-
-    def _take_durable(self, request: DurableRequest) -> None:
-        desk = self._broker.desk
         if desk is not None:
-            desk.take(self, request)
-            return
+            desk.asking.add(self)
+
+    def _take(self, request: FromClient) -> None:
+        if isinstance(request, PublishRequest):
+            self._take_publication(request)
+        elif isinstance(request, Change):
+            self.changes.append(request)
+            if len(self.changes) > REQUESTS_MAX:
+                raise ProtocolError(f"more than {REQUESTS_MAX:,} requests wait for an answer")
+        elif isinstance(request, Consumed):
+            self._take_consumed(request)
+        elif isinstance(request, DurableRequest):
+            self._refuse_durable(request)
+        else:
+            self._take_control(request)
+
+    def _refuse_durable(self, request: DurableRequest) -> None:
         here = self._broker.id.short
         reason = (
             f"{here} keeps nothing on disk, so no subscription can be durable here: start the "
@@ -158,7 +166,7 @@ class ClientSession(Requests):
 
     def _hold(self) -> None:
         """Say how much is held for the client, where that is worth saying."""
-        size = self.queue.bytes + self.publications_bytes + self._answers.bytes
+        size = self.queue.bytes + self.publications_bytes + self.asked_bytes + self._answers.bytes
         if size > _SMALL_BYTES or self._is_holding:
             self._is_holding = size > _SMALL_BYTES
             self._broker.memory.hold(self, size if self._is_holding else 0)
@@ -167,6 +175,7 @@ class ClientSession(Requests):
         """Let the client go: too much is held for it."""
         self._is_holding = False
         self.fail(ProtocolError(reason))
+        self._loop.call_soon(self.end, reason)  # not in the middle of a batch
 
     def _take_consumed(self, request: Consumed) -> None:
         if self.deliveries.consumed(request.deliveries):
@@ -221,14 +230,16 @@ class ClientSession(Requests):
 
     def tell(self, frame: bytes) -> None:
         """Say something past deliveries; `pump` then lets it go."""
-        if not self.is_kept:
-            self._answers.tell(frame)
-            self._hold()
-            self._look_at_answers()
+        self._answers.tell(frame)
+        self._look_at_answers()
+        self._hold()
 
     def _look_at_answers(self) -> None:
+        """Send whoever leaves too many unread away; nothing is kept to be told to who is gone."""
         if self._answers.is_unread and not self.connection.is_closing:
             self.fail(ProtocolError("the client does not read its answers"))
+        if self.connection.is_closing:
+            self._answers.clear()  # who sends a publication again is answered again
 
     def tell_missed_lately(self) -> None:
         """Tell a client that is back what was missed here while it was away."""
@@ -244,10 +255,7 @@ class ClientSession(Requests):
             if isinstance(error, NotPermitted):
                 self._broker.refused(self, error)
         self._answers.answer(request, error, unsent, unheard)
-        if self.is_kept:
-            self._answers.clear()  # who sends a publication again is answered again
-        else:
-            self._look_at_answers()
+        self._look_at_answers()
 
     def pump(self) -> None:
         """Let answers and deliveries go to the socket, as far as it and the client allow."""
@@ -332,7 +340,9 @@ class ClientSession(Requests):
         """Forget what was asked over a connection that is gone, but for publications."""
         self._intake.cut_off(self)
         self.changes.clear()
+        self.forget_asked()
         self._answers.clear()
+        self._hold()
 
     def fail(self, failure: OctopisError) -> None:
         """Send the client away, or forget it where it is not connected."""
@@ -354,10 +364,12 @@ class ClientSession(Requests):
         """The client is gone for good, and with it what was meant for it."""
         self._keep_nothing()
         self.undelivered += self.deliveries.end()
+        self.shares.end()
         if self._intake.leave(self, reason):
             self._broker.left(self, reason)
         self.publications.clear()
         self.changes.clear()
+        self.forget_asked()
         self.publications_bytes = 0
         self._hold()
 

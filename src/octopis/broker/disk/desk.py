@@ -1,11 +1,14 @@
 """Where clients ask for their durable subscriptions, and acknowledge what they have read."""
 
+import asyncio
 import logging
 import time
 from functools import partial
 
 from octopis.broker.clients.permitted import Permit
+from octopis.broker.clients.rates import Rates
 from octopis.broker.clients.session import ClientSession
+from octopis.broker.disk.asking import Asking
 from octopis.broker.disk.committing import Committing
 from octopis.broker.disk.keeping import Answer, Keeping
 from octopis.broker.disk.moving import Moving, has_moved
@@ -53,14 +56,17 @@ class Desk:
         on_read: OnRead,
         expire_s: float,
         limits: Limits,
+        rates: Rates,
     ) -> None:
         self._keeping = keeping
         self._committing = committing
+        call_later = asyncio.get_running_loop().call_later
+        self.asking = Asking(self.take, effects.flush, call_later)
         self._durables = keeping.channels.durables
         self._reads = Reads(self._durables, effects, self._read, on_read)
         self._durables.on_more = self._reads.more
         self.owners = Owners(limits, self._durables)
-        self._moving = Moving(keeping, core, effects, self)
+        self._moving = Moving(keeping, core, effects, self, rates, limits.publish_window)
         self._core = core
         self._effects = effects
         self._expire_s = expire_s
@@ -84,7 +90,6 @@ class Desk:
                 self._reads.take(session, request)
                 return
         self._effects.add(session)
-        self._effects.flush()
 
     def _do(self, session: ClientSession, request: DurableRequest) -> None:
         if isinstance(request, ListDurables):

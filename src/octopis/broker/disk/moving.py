@@ -6,10 +6,12 @@ from functools import partial
 from itertools import pairwise
 from typing import Protocol
 
+from octopis.broker.clients.rates import Rates
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.disk.keeping import Answer, Keeping
 from octopis.broker.disk.owners import Owners
 from octopis.broker.disk.permitted import visible
+from octopis.broker.disk.slowed import Slowed
 from octopis.broker.effects import Effects
 from octopis.core.delivery.lasting.durables import Durable, id_of
 from octopis.core.delivery.lasting.records import DurableState
@@ -36,7 +38,7 @@ from octopis.core.wire.moving import (
     encode_move_answer,
 )
 from octopis.core.wire.published import decode_one
-from octopis.errors import InvalidSubscription, LabelOrderError, StoreFull
+from octopis.errors import InvalidSubscription, LabelOrderError, OctopisError, StoreFull
 
 COPY_BYTES = 2**20
 """How many bytes are copied at a time, or a single longer notification."""
@@ -76,7 +78,16 @@ class Home(Protocol):
 class Moving:
     """What leaves a broker, and what joins it."""
 
-    def __init__(self, keeping: Keeping, core: Broker, effects: Effects, home: Home) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - what moves go through
+        self,
+        keeping: Keeping,
+        core: Broker,
+        effects: Effects,
+        home: Home,
+        rates: Rates,
+        window: int,
+    ) -> None:
+        self._slowed = Slowed[MoveRequest](rates, window, self._take_late)
         self._keeping = keeping
         self._channels = keeping.channels
         self._durables = keeping.channels.durables
@@ -86,7 +97,20 @@ class Moving:
         self._home = home
 
     def take(self, session: ClientSession, request: MoveRequest) -> None:
-        """Do what a client asks for, or raise InvalidSubscription, StoreFailed."""
+        """Do what a client asks for, perhaps later, or raise InvalidSubscription, StoreFailed."""
+        if not self._slowed.holds(session, request):
+            self._do(session, request)
+
+    def _take_late(self, session: ClientSession, request: MoveRequest) -> None:
+        try:
+            self._do(session, request)
+        except OctopisError as refusal:
+            session.answer(request.request, refusal)
+        self._effects.add(session)
+        self._effects.flush()
+
+    def _do(self, session: ClientSession, request: MoveRequest) -> None:
+        self._keeping.check()
         match request:
             case JoinDurable():
                 self._join(session, request)
@@ -261,6 +285,9 @@ class Moving:
 
     def _begin(self, session: ClientSession, request: BeginDurable) -> None:
         durable = self._joining(session, request)
+        if request.acked > request.until:
+            reason = f"{request.name!r} ends at {request.until:,}, before {request.acked:,}"
+            raise InvalidSubscription(reason, request.name)
         if durable.state.cut is None:
             about = request.acked, request.until, request.dropped, request.policy, request.cut
             self._moves.begin(durable, *about)
@@ -273,7 +300,7 @@ class Moving:
             len(positions) == len(request.bodies)
             and all(a < b for a, b in pairwise(positions))
             and (not positions or 0 < positions[0] <= positions[-1] <= request.upto)
-            and request.upto <= min(durable.state.until, after + COPY_MAX)
+            and request.upto <= durable.state.until
         )
         if durable.state.cut is None or not is_sound:
             raise InvalidSubscription(f"that is no copy of {name!r} after {after:,}", name)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from octopis.broker.clients.shares import Shares, weigh
+from octopis.broker.clients.shares import SharesOf, weigh
 from octopis.broker.settings import Limits
 from octopis.core.delivery.lasting.durables import Durable
 from octopis.core.filters import Filter, parse_filter
@@ -18,27 +18,18 @@ class Owners:
     """
 
     def __init__(self, limits: Limits, durables: Iterable[Durable]) -> None:
-        self._limits = limits
-        self._shares: dict[str, Shares] = {}
+        self._shares = SharesOf(limits, _WHO)
         for each in durables:
             self.note(each, parse_filter(each.state.filter))
 
     def check(self, owner: str, name: str, filter_: Filter) -> None:
         """Raise InvalidSubscription where one more would be more than an owner may have."""
-        self._of(owner).share_of(name, filter_)
+        self._shares.check(owner, name, filter_)
 
     def note(self, durable: Durable, filter_: Filter) -> None:
         """Note what one takes from now on."""
-        owner = durable.state.owner
-        self._shares[owner] = self._of(owner)
-        self._shares[owner].note(durable.state.name, weigh(filter_))
+        self._shares.note(durable.state.owner, durable.state.name, weigh(filter_))
 
     def forget(self, durable: Durable) -> None:
         """Forget one that is not here any more."""
-        shares = self._of(durable.state.owner)
-        shares.forget(durable.state.name)
-        if not shares:
-            self._shares.pop(durable.state.owner, None)
-
-    def _of(self, owner: str) -> Shares:
-        return self._shares.get(owner) or Shares(self._limits, _WHO)
+        self._shares.forget(durable.state.owner, durable.state.name)

@@ -1,34 +1,44 @@
-"""Requests that wait as their client has staged more in a second than it may publish."""
+"""Requests that wait as their client has brought more in a second than it may publish.
+
+What counts is what a broker has to look at: rows that are staged, notifications of a durable
+subscription that moves here, and each number in a long list of them.
+"""
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from octopis.broker.clients.rates import Rates
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.connection import Connection
-from octopis.core.wire.durable import StageRows, StagingRequest
+from octopis.core.wire.durable import CommitStaged, DropStaged, StageRows, StagingRequest
+from octopis.core.wire.moving import BeginDurable, MoveRequest, TakeDurable
 from octopis.errors import ProtocolError
 
 _REQUESTS_MAX = 1_000
+_NUMBER_BYTES = 9
+"""What a number in a list takes at most."""
+
+_Request = TypeVar("_Request", bound=StagingRequest | MoveRequest)
 
 
-class Slowed:
+class Slowed(Generic[_Request]):
     """What waits, in order. `go_on` takes a request that has waited; at most `window` bytes do."""
 
     def __init__(
         self,
         rates: Rates,
         window: int,
-        go_on: Callable[[ClientSession, StagingRequest], None],
+        go_on: Callable[[ClientSession, _Request], None],
     ) -> None:
         self._rates = rates
         self._window = window
         self._go_on = go_on
         self._loop = asyncio.get_running_loop()
-        self._waiting: dict[ClientSession, deque[tuple[Connection, StagingRequest]]] = {}
+        self._waiting: dict[ClientSession, deque[tuple[Connection, _Request]]] = {}
 
-    def holds(self, session: ClientSession, request: StagingRequest) -> bool:
+    def holds(self, session: ClientSession, request: _Request) -> bool:
         """Let a request wait where it has to, and say so; who waits for too many is sent away."""
         waiting = self._waiting.get(session)
         if waiting is None:
@@ -41,11 +51,12 @@ class Slowed:
         waiting.append((session.connection, request))
         size = sum(_size(each) for _, each in waiting)
         if len(waiting) > _REQUESTS_MAX or (len(waiting) > 1 and size > self._window):
-            reason = f"more than {self._window:,} bytes or {_REQUESTS_MAX:,} requests of batches"
-            session.fail(ProtocolError(f"{reason} are under way without answer"))
+            most = f"{self._window:,} bytes or {_REQUESTS_MAX:,} requests"
+            reason = f"more than {most} of batches or moves are under way without answer"
+            session.fail(ProtocolError(reason))
         return True
 
-    def _take(self, session: ClientSession, request: StagingRequest) -> None:
+    def _take(self, session: ClientSession, request: _Request) -> None:
         if size := _size(request):
             self._rates.take(session, size)
 
@@ -63,5 +74,11 @@ class Slowed:
         del self._waiting[session]
 
 
-def _size(request: StagingRequest) -> int:
-    return len(request.rows) if isinstance(request, StageRows) else 0
+def _size(request: StagingRequest | MoveRequest) -> int:
+    if isinstance(request, StageRows):
+        return len(request.rows)
+    if isinstance(request, CommitStaged | DropStaged):
+        return _NUMBER_BYTES * sum(map(len, request.attempts))
+    if isinstance(request, TakeDurable):
+        return _NUMBER_BYTES * len(request.positions) + sum(map(len, request.bodies))
+    return _NUMBER_BYTES * 2 * len(request.cut) if isinstance(request, BeginDurable) else 0

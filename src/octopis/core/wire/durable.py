@@ -17,6 +17,7 @@ from octopis.core.delivery.lasting.records import Policy
 from octopis.core.wire.frames import BodyDecoder, FrameKind, encode, encode_frame
 from octopis.core.wire.moving import NAME_MAX, MoveRequest
 from octopis.core.wire.published import PublishedBody
+from octopis.errors import InvalidNotification
 
 READ_MAX = 10_000
 """How many notifications one answer holds at most."""
@@ -25,6 +26,9 @@ READ_BYTES = 2**20
 """How many bytes of notifications one answer holds, or a single longer one."""
 
 WAIT_MS_MAX = 60_000
+PARTS_MAX = 10_000
+"""Parts of a batch: far more than Spark has tasks for one. Each has to be looked up."""
+
 READS_MAX = 8
 """Reads of a client that may wait for an answer."""
 
@@ -113,8 +117,11 @@ class CommitStaged(msgspec.Struct, frozen=True, tag_field="ask", tag="commit"):
     request: _Count
     query: _Name
     batch: _Batch
-    attempts: Annotated[list[tuple[_Count, _Count, _Count]], Meta(max_length=100_000)]
+    attempts: Annotated[list[tuple[_Count, _Count, _Count]], Meta(max_length=PARTS_MAX)]
     one_off: bool = False
+
+    def __post_init__(self) -> None:
+        _check_parts(self.batch, len(self.attempts))
 
 
 class DropStaged(msgspec.Struct, frozen=True, tag_field="ask", tag="unstage"):
@@ -123,7 +130,19 @@ class DropStaged(msgspec.Struct, frozen=True, tag_field="ask", tag="unstage"):
     request: _Count
     query: _Name
     batch: _Batch
-    attempts: Annotated[list[tuple[_Count, _Count]], Meta(max_length=100_000)]
+    attempts: Annotated[list[tuple[_Count, _Count]], Meta(max_length=PARTS_MAX)]
+
+    def __post_init__(self) -> None:
+        _check_parts(self.batch, len(self.attempts))
+
+
+def _check_parts(batch: int, count: int) -> None:
+    """Raise InvalidNotification where a batch has too many parts, before anybody is asked."""
+    if count > PARTS_MAX:
+        raise InvalidNotification(
+            f"batch {batch} has {count:,} parts, more than {PARTS_MAX:,}: write it in fewer "
+            "partitions (coalesce)"
+        )
 
 
 StagingRequest = StageRows | CommitStaged | DropStaged

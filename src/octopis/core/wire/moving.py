@@ -23,6 +23,9 @@ _STREAMS_MAX = 4_096
 """Streams that a host has taken in from: a few lives of each broker at most."""
 
 Count = Annotated[int, Meta(ge=0, le=2**62)]
+Position = Annotated[int, Meta(ge=0, le=2**53)]
+"""More than anybody publishes in a life; what is taken for true must leave room to count on."""
+
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_MAX)]
 _Moves = Annotated[int, Meta(ge=1, le=_MOVES_MAX)]
 _Broker = Annotated[str, Meta(max_length=_BROKER_MAX)]
@@ -86,9 +89,9 @@ class BeginDurable(msgspec.Struct, frozen=True, tag_field="ask", tag="begin"):
 
     request: Count
     name: Name
-    acked: Count
-    until: Count
-    dropped: Count
+    acked: Position
+    until: Position
+    dropped: Position
     policy: Policy
     cut: _Cut
     shared: bool = False
@@ -99,9 +102,9 @@ class TakeDurable(msgspec.Struct, frozen=True, tag_field="ask", tag="take"):
 
     request: Count
     name: Name
-    positions: Annotated[list[Count], Meta(max_length=COPY_MAX)]
+    positions: Annotated[list[Position], Meta(max_length=COPY_MAX)]
     bodies: Annotated[list[bytes], Meta(max_length=COPY_MAX)]
-    upto: Count
+    upto: Position
     shared: bool = False
 
 

@@ -243,6 +243,10 @@ def test_limits_on_the_page_are_those_of_the_code():
             "what the LIKEs of all its filters may cost on longest texts",
             f"{limits.matching_ms_per_client:g} ms",
         ),
+        (
+            "the same of all clients of a user who logs in, at one broker",
+            f"{limits.clients_per_user} times as much",
+        ),
         ("clients of one address", f"{limits.clients_per_host:,}"),
         (
             "time in which a client consumes nothing and others wait for it",
@@ -271,6 +275,9 @@ def test_limits_on_the_page_are_those_of_the_code():
             f"{answers.REQUESTS_MAX:,}",
         ),
         ("of these, SETTLED", f"{settling.REQUESTS_MAX}"),
+        ("attempts of a DURABLE commit or unstage", f"{durable.PARTS_MAX:,}"),
+        ("DURABLE that wait for their turn", f"{answers.REQUESTS_MAX:,}"),
+        ("all their bytes", f"{limits.frame_max:,} bytes"),
         ("a secret", f"{greeting.SECRET_MAX} characters"),
         ("items of ANSWERS that wait to be read", f"{answers.REQUESTS_MAX:,}"),
         ("PONG and STATUS that wait to be read", f"{answers.REPLIES_MAX}"),

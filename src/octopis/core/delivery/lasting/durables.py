@@ -6,20 +6,15 @@ released. What is not on disk yet is not read by anybody: else a position could 
 after a loss of power.
 """
 
-from array import array
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate
 from typing import NamedTuple
 
 import msgspec
 
+from octopis.core.delivery.lasting.positions import Positions
 from octopis.core.delivery.lasting.records import DurableState, Policy, decode_durable, encode
 from octopis.core.delivery.lasting.store import Shelf
-
-_TRIM = 4_096
-_DAMAGED = 0
 
 
 class Excerpt(NamedTuple):
@@ -35,24 +30,17 @@ class Excerpt(NamedTuple):
     end: int
 
 
-class Durable:
+class Durable(Positions):
     """One durable subscription, as its host knows it."""
 
     def __init__(self, state: DurableState) -> None:
+        super().__init__(state.acked + 1)
         self.state = state
-        self.first = state.acked + 1
-        """The position of the first that is in `_where`."""
-
         self.end = state.next - 1
         """The last position that is on disk."""
 
         self.annexed = 0
         """Up to this position of its annex all is here: known when it is recovered."""
-
-        self.bytes = 0
-        self._start = 0
-        self._where = array("Q")
-        self._sizes = array("I")
 
     @property
     def id(self) -> str:
@@ -60,69 +48,24 @@ class Durable:
         return id_of(self.state.name, self.state.moves)
 
     @property
-    def next(self) -> int:
-        """The next position."""
-        return self.first + len(self._where) - self._start
-
-    @property
     def lag(self) -> int:
         """How many are not acknowledged."""
         return self.end - self.state.acked
 
-    def add(self, where: int, size: int) -> None:
-        """Take in the next notification, which is there in the log."""
-        self._where.append(where)
-        self._sizes.append(size)
-        self.bytes += size
-
-    def found(self, position: int, where: int, size: int) -> None:
-        """Take in what is in the log from an earlier life.
-
-        It may have been written again since, further on; and what is not found is damaged.
-        """
-        self.lack_up_to(position)
-        place = self._start + position - self.first
-        self.bytes += size - self._sizes[place]
-        self._where[place], self._sizes[place] = where, size
-
     def lack_up_to(self, position: int) -> None:
         """Know that there were notifications up to a position, whether they are found or not."""
-        while self.next <= position:
-            self.add(_DAMAGED, 0)
+        super().lack_up_to(position)
         self.end = max(self.end, position)
 
-    def where(self, position: int) -> int:
-        """Return where a notification is in the log."""
-        return self._where[self._start + position - self.first]
+    def begin_at(self, position: int) -> None:
+        """Begin at another position: nothing before it is wanted any more."""
+        super().begin_at(position)
+        self.end = position - 1
 
-    def moved(self, position: int, where: int) -> None:
-        """Know that a notification is at another place of the log now."""
-        if self.first <= position < self.next:
-            self._where[self._start + position - self.first] = where
-
-    def release(self, upto: int) -> list[int]:
-        """Forget positions up to one; return where they were in the log."""
-        count = min(upto, self.next - 1) - self.first + 1
-        if count <= 0:
-            return []
-        end = self._start + count
-        gone = self._where[self._start : end].tolist()
-        self.bytes -= sum(self._sizes[self._start : end])
-        self.first += count
-        self._start = end
-        if self._start > _TRIM and self._start > len(self._where) // 2:
-            del self._where[: self._start], self._sizes[: self._start]
-            self._start = 0
-        return [each for each in gone if each != _DAMAGED]
-
-    def within(self, after: int, count: int, size: int) -> tuple[int, list[int]]:
-        """Return the first position after one, and where the next are that take so much room."""
-        first = max(after + 1, self.first)
-        start = self._start + first - self.first
-        most = max(0, min(count, self.end - first + 1))
-        ends = list(accumulate(self._sizes[start : start + most]))
-        fits = max(bisect_right(ends, size), min(1, len(ends)))
-        return first, self._where[start : start + fits].tolist()
+    def recovered(self) -> None:
+        """Know that all has been found that there is of an earlier life."""
+        super().recovered()
+        self.lack_up_to(max(self.next, self.state.next) - 1)
 
 
 def id_of(name: str, moves: int = 0) -> str:
@@ -233,8 +176,8 @@ class Durables:
     def _resume(self, durable: Durable) -> None:
         """Keep for one again that was suspended; the positions that it missed stay empty."""
         skipped = max(1, durable.state.missed)
-        durable.first += skipped
-        durable.end = acked = durable.first - 1
+        durable.begin_at(durable.next + skipped)
+        acked = durable.end
         dropped = durable.state.dropped + skipped
         self.change(durable, acked=acked, dropped=dropped, is_suspended=False, missed=0)
 
@@ -321,7 +264,7 @@ class Durables:
         What was taken from an annex when the last life ended is not taken from there again.
         """
         for durable in self._by_key.values():
-            durable.lack_up_to(durable.state.next - 1)
+            durable.recovered()
         for name, annex in self.annexes.items():
             taken = self._by_name[name].annexed
             if taken > annex.state.acked:
@@ -346,18 +289,13 @@ class Durables:
 
         What is damaged between others is left out: their positions tell.
         """
-        first, where = durable.within(after, count, size)
-        until = first + len(where)
-        positions: Sequence[int] = range(first, until)
-        if _DAMAGED in where:
-            positions = [at for at, each in zip(positions, where, strict=True) if each != _DAMAGED]
-            where = [each for each in where if each != _DAMAGED]
+        positions, where = durable.within(after, durable.end, count, size)
+        until = positions[-1] if positions else max(after, durable.end)
         found = self._shelf.read_bodies(where)
         bodies = [each for each in found if each is not None]
         if len(bodies) < len(found):
             positions = [at for at, each in zip(positions, found, strict=True) if each is not None]
-        begin = positions[0] if positions else until
-        missing = max(0, begin - after - 1)
+        missing = (positions[0] - 1 if positions else until) - after
         return Excerpt(positions, bodies, missing, durable.end)
 
     # What happens at the quota
@@ -372,10 +310,10 @@ class Durables:
         for durable in self:
             if durable.state.joins or durable.state.moved_to:  # it is wanted elsewhere as it is
                 continue
-            policy, waiting = durable.state.policy, durable.next - durable.first
+            policy, waiting = durable.state.policy, durable.kept
             if policy is Policy.DROP_OLDEST and waiting:
-                count = max(1, waiting // 4)
-                upto = durable.first + count - 1
+                upto = durable.counted(max(1, waiting // 4))
+                count = upto - durable.first + 1
                 self._release(durable, upto)
                 self.change(durable, acked=upto, dropped=durable.state.dropped + count)
                 durable.end = max(durable.end, upto)

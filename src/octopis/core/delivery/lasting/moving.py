@@ -65,8 +65,7 @@ class Moves:
         cut: dict[int, int],
     ) -> None:
         """Take over where one has left its last host: it has positions after `acked` there."""
-        assert durable.next == durable.first, "nothing is there before that is known"
-        durable.first, durable.end = acked + 1, acked
+        durable.begin_at(acked + 1)
         about = {"acked": acked, "until": until, "dropped": dropped, "policy": policy, "cut": cut}
         self._durables.change(durable, **about)
 
