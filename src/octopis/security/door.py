@@ -14,6 +14,10 @@ from octopis.security.shares import Shares
 from octopis.security.strangers import Strangers
 
 _REST_S = 0.1
+_FAULTS = {
+    "half_open": "too many at %s are not let in yet: one is sent away",
+    "strangers": "too many from %s were not let in lately: one is sent away",
+}
 
 
 class Door(ABC):
@@ -51,10 +55,9 @@ class Door(ABC):
         """Take a connection from a host in, or send it away where there are too many."""
         place = place_of(host)
         if self._half_open.is_full(place):
-            self._send_away(accepted, "too many at %s are not let in yet: one is sent away", host)
+            self._send_away(accepted, "half_open", host)
         elif not self._strangers.may_come(host, self._loop.time()):
-            fault = "too many from %s were not let in lately: one is sent away"
-            self._send_away(accepted, fault, host)
+            self._send_away(accepted, "strangers", host)
         else:
             self._half_open.take(place)
             task = self._loop.create_task(self._take(accepted, host))
@@ -83,7 +86,7 @@ class Door(ABC):
                 continue
             self.come(accepted, place[0])
 
-    def _send_away(self, accepted: socket, fault: str, host: str) -> None:
+    def _send_away(self, accepted: socket, limit: str, host: str) -> None:
         self.refused += 1
-        self._say("sent away", fault, host)
+        self._say("sent away", _FAULTS[limit], host)
         accepted.close()

@@ -112,6 +112,8 @@ def test_handshakes_of_one_address_have_a_rate(secured: Secured):
                 let += 1
         assert 20 <= let <= 20 + 5 * (time.monotonic() - began) + 1
         assert gateway.is_well()  # from another address
+        refused = f'limited_total{{limit="handshakes_per_s"}} {60 - let}.0'
+        assert refused in gateway.get("metrics").body
         time.sleep(0.5)
         with gateway.connection() as again:
             assert b" 200 " in get(again)

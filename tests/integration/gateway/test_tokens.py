@@ -1,10 +1,13 @@
 """Streams and connections of a gateway end with their tokens."""
 
 import json
+import re
+import socket
 import time
 from contextlib import closing
+from urllib.parse import quote
 
-from support.gateway import curl, events, post
+from support.gateway import Gateway, curl, events, gateway_run, post
 from support.secured import Secured, bearer
 
 
@@ -73,6 +76,63 @@ def test_live_stream_ends_when_the_role_loses_the_status(secured: Secured):
             assert "event: end\n" in live.rest()
     finally:
         secured.folder.say(before)
+
+
+def slow_reader(gateway: Gateway, token: str, filter_: str) -> socket.socket:
+    """Return a connection on which a stream has begun, and of which nothing more is read."""
+    host, port = gateway.address.split(":")
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.settimeout(20.0)
+    client.connect((host, int(port)))
+    head = f"host: x\r\nauthorization: Bearer {token}\r\n\r\n"
+    client.sendall(f"GET /notifications?filter={quote(filter_)} HTTP/1.1\r\n{head}".encode())
+    found = b""
+    while b": subscribed" not in found:
+        found += client.recv(4096)
+    return client
+
+
+def test_what_waits_for_a_slow_reader_is_not_sent_once_its_role_is_narrowed(secured: Secured):
+    before = secured.folder.files.access.read_text()
+    narrowed = before.replace(
+        '[roles.keeper]\nsubscribe = "TRUE"', '[roles.keeper]\nsubscribe = "price < 9"'
+    )
+    token = secured.token("kim")
+    batches, size = 3, 4_000
+    room = ("--limit=reader_bytes=100000000", "--limit=reader_notifications=100000")
+    with gateway_run(secured.shell, secured.gateway.up, *room, "--limit=stall_s=60") as gateway:
+        url = f"{gateway.url}/notifications"
+        try:
+            with (
+                closing(slow_reader(gateway, token, "price = 500")) as slow,
+                events(url, *bearer(token), filter="price = 501") as last,
+                events(url, *bearer(token), filter="price = 502", durable="narrow") as kept,
+            ):
+                secured.settled()
+                for batch in range(batches):
+                    text = {"price": 500, "text": "x" * 1_500}
+                    secured.publish(*({**text, "n": batch * size + n} for n in range(size)))
+                secured.publish({"price": 501})
+                assert last.next().data["attributes"]["price"] == 501  # all of it is at the gateway
+                secured.folder.say(narrowed)
+                for each in (last, kept):
+                    assert "may do has changed: log in anew" in each.rest()
+                found = bytearray()
+                while b"event: end\n" not in found[-500:]:
+                    piece = slow.recv(2**20)
+                    assert piece, "the stream has ended, and has not said why"
+                    found += piece
+            assert b"may do has changed: log in anew" in found[-500:]
+            came = [int(n) for n in re.findall(rb'"n":(\d+)', found)]
+            assert came == list(range(len(came)))
+            assert len(came) < batches * size / 2, "only what was written before may come"
+            with events(url, *bearer(token), filter="price > 0") as again:
+                secured.settled()
+                secured.publish({"price": 500}, {"price": 8})
+                assert again.next().data["attributes"]["price"] == 8
+        finally:
+            secured.folder.say(before)
 
 
 def test_one_connection_for_each_token_however_many_requests(secured: Secured):

@@ -55,9 +55,9 @@ class TlsDoor(Door):
             if not protocol.is_made:
                 accepted.close()
 
-    def _send_away(self, accepted: socket, fault: str, host: str) -> None:
-        self._counts.ended["half_open"] += 1
-        super()._send_away(accepted, fault, host)
+    def _send_away(self, accepted: socket, limit: str, host: str) -> None:
+        self._counts.ended["half_open" if limit == "half_open" else "handshakes_per_s"] += 1
+        super()._send_away(accepted, limit, host)
 
     def _say(self, kind: str, message: str, *facts: object) -> None:
         """Say what is no fault of clients: theirs are counted."""
