@@ -5,7 +5,10 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from http.client import HTTPConnection
+from itertools import count
 
 import pytest
 
@@ -183,3 +186,31 @@ def test_streams_that_have_ended_give_their_share_back(secured: Secured, limit: 
             with events(f"{gateway.url}/notifications", *words, filter="price > 1") as stream:
                 stream.stop()
             wait_until(lambda: 'streams{door="events"} 0.0' in gateway.get("metrics").body)
+
+
+def status_from(secured: Secured, source: str, token: str) -> int:
+    """Ask with a token from an address of this machine."""
+    host, port = secured.gateway.address.split(":")
+    connection = HTTPConnection(host, int(port), timeout=20, source_address=(source, 0))
+    with contextlib.closing(connection):
+        headers = {"Authorization": f"Bearer {token}", "content-type": "application/json"}
+        connection.request("POST", "/filters/check", b'{"filter": "a = 1"}', headers)
+        return connection.getresponse().status
+
+
+def test_wrong_tokens_of_some_addresses_keep_nobody_from_logging_in(secured: Secured):
+    good, numbers = secured.token("rita"), count()
+    sources = [f"127.0.1.{place}" for place in range(10, 14)]
+
+    def wrong(source: str) -> int:
+        return status_from(secured, source, f"{good[:-8]}{next(numbers):07}{good[-1]}")
+
+    with ThreadPoolExecutor(40) as crowd:
+        assert set(crowd.map(wrong, sources * 3)) <= {401, 429}
+        attack = [crowd.submit(wrong, source) for source in sources * 10]
+        wait_until(lambda: sum(each.done() for each in attack) >= 20)  # what was too many, at once
+        assert status_from(secured, OTHERS, secured.token("kim", 601)) == 200
+        assert {each.result() for each in attack} <= {401, 429}
+        began = time.monotonic()  # and who has the address of the crowd waits for none of it
+        assert status_from(secured, sources[0], secured.token("kim", 602)) == 200
+        assert time.monotonic() - began < 2.0
