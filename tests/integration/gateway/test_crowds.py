@@ -157,6 +157,9 @@ def test_connections_of_one_address_have_a_share_and_the_next_is_told(secured: S
                 assert refused.headers["retry-after"] == "1"
                 assert "3 connections from your address" in refused.json["detail"]
             assert gateway.is_well()
+            with gateway.connection():  # nor does who does not take the answer, for long
+                now = "octopis_gateway_connections 4.0"  # these three, and that which asks
+                wait_until(lambda: now in gateway.get("metrics").body, 8.0)
         wait_until(lambda: gateway.get("docs", CROWD).status == 200)
         assert 'limit="connections_per_host"' in gateway.get("metrics").body
 
@@ -208,7 +211,7 @@ def test_wrong_tokens_of_some_addresses_keep_nobody_from_logging_in(secured: Sec
     with ThreadPoolExecutor(40) as crowd:
         assert set(crowd.map(wrong, sources * 3)) <= {401, 429}
         attack = [crowd.submit(wrong, source) for source in sources * 10]
-        wait_until(lambda: sum(each.done() for each in attack) >= 20)  # what was too many, at once
+        wait_until(lambda: sum(each.done() for each in attack) >= 8)  # what was too many, at once
         assert status_from(secured, OTHERS, secured.token("kim", 601)) == 200
         assert {each.result() for each in attack} <= {401, 429}
         began = time.monotonic()  # and who has the address of the crowd waits for none of it

@@ -12,7 +12,6 @@ from octopis.gateway.settings import GatewayLimits
 from octopis.security.door import Door
 from octopis.security.strangers import Strangers
 
-_SHUTDOWN_S = 1.0
 _log = logging.getLogger(__name__)
 
 
@@ -47,7 +46,7 @@ class TlsDoor(Door):
                 accepted,
                 ssl=self._context,
                 ssl_handshake_timeout=self._limits.head_s,
-                ssl_shutdown_timeout=_SHUTDOWN_S,
+                ssl_shutdown_timeout=self._limits.stall_s,  # answers are flushed within it
             )
         except (OSError, TimeoutError):
             self._counts.ended["handshakes"] += 1

@@ -21,6 +21,9 @@ from octopis.security.failures import place_of
 from octopis.security.shares import Shares
 
 SWEEP_S = 0.5
+_LINGER_S = 2.0
+"""So long who is refused has to take the answer."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -182,6 +185,7 @@ class LimitedProtocol(HttpToolsProtocol):
         ]
         self.transport.write("\r\n".join((*head, "\r\n")).encode() + body)
         self.transport.close()
+        self.loop.call_later(_LINGER_S, self.transport.abort)  # TLS waits for the other side's end
 
 
 async def sweep_for_ever(state: ServerState) -> None:
