@@ -91,16 +91,16 @@ def get(connection: socket.socket, place: str = "/docs", head: str = "") -> byte
 
 
 def test_half_open_handshakes_have_a_share_and_end_while_others_are_served(secured: Secured):
-    with exposed(secured, half_open_per_host=50, half_open=60, head_s=5) as gateway:
+    with exposed(secured, half_open_per_host=50, half_open=60, head_s=6) as gateway:
         crowd = gateway.crowd(300)
-        wait_until(lambda: still_open(crowd) == 50, 4.0)
+        wait_until(lambda: still_open(crowd) == 50, 5.0)
         beginning = client_hello_of_tls()[:100]
         for each in crowd:
             with contextlib.suppress(OSError):  # it was sent away
                 each.send(beginning)
         assert gateway.is_well()
         crowd += gateway.crowd(100, "127.0.1.3")
-        wait_until(lambda: still_open(crowd) == 60, 4.0)
+        wait_until(lambda: still_open(crowd) == 60, 5.0)
         wait_until(lambda: still_open(crowd) == 0, 10.0)
         assert 'limited_total{limit="half_open"} 340.0' in gateway.get("metrics").body
         assert gateway.is_well()

@@ -4,8 +4,13 @@ import json
 import re
 import socket
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from urllib.parse import quote
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
 
 from support.gateway import Gateway, curl, events, gateway_run, post
 from support.overlay_command import wait_until
@@ -94,6 +99,16 @@ def slow_reader(gateway: Gateway, token: str, filter_: str) -> socket.socket:
     return client
 
 
+@contextmanager
+def socket_of(gateway: Gateway, token: str) -> Iterator[ClientConnection]:
+    """Have a WebSocket meanwhile that has subscribed to what nobody publishes."""
+    headers = {"Authorization": f"Bearer {token}"}
+    with connect(f"ws://{gateway.address}/ws", additional_headers=headers) as found:
+        found.send('{"type": "subscribe", "id": "a", "filter": "price = 503"}')
+        assert "subscribed" in str(found.recv(20))
+        yield found
+
+
 def first_seen(secured: Secured, url: str, token: str) -> int | None:
     """Publish two prices, and return which one a stream brings first; None where it ends."""
     with events(url, *bearer(token), filter="price > 0") as stream:
@@ -119,6 +134,7 @@ def test_what_waits_for_a_slow_reader_is_not_sent_once_its_role_is_narrowed(secu
                 closing(slow_reader(gateway, token, "price = 500")) as slow,
                 events(url, *bearer(token), filter="price = 501") as last,
                 events(url, *bearer(token), filter="price = 502", durable="narrow") as kept,
+                socket_of(gateway, token) as talking,
             ):
                 secured.settled()
                 for batch in range(batches):
@@ -129,6 +145,8 @@ def test_what_waits_for_a_slow_reader_is_not_sent_once_its_role_is_narrowed(secu
                 secured.folder.say(narrowed)
                 for each in (last, kept):
                     assert "may do has changed: log in anew" in each.rest()
+                with pytest.raises(ConnectionClosed, match="may do has changed: log in anew"):
+                    talking.recv(20)
                 found = bytearray()
                 while b"event: end\n" not in found[-500:]:
                     piece = slow.recv(2**20)
