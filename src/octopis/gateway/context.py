@@ -1,6 +1,7 @@
 """What all doors share: limits, members, counts, and the order to end."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +17,6 @@ from octopis.gateway.problems import Problem
 from octopis.gateway.readers.reader import Reader
 from octopis.gateway.security import EXPIRED, token_of
 from octopis.gateway.settings import GatewayLimits, GatewayOptions
-from octopis.security.buckets import Buckets
 from octopis.security.failures import ADDRESSES_MAX, place_of
 from octopis.security.shares import Shares
 
@@ -113,18 +113,23 @@ class Context:
 
 
 class Rates:
-    """How many requests each address may make: in a second, and at once."""
+    """How many requests each address may make: a bucket for each, which fills all the time."""
 
     def __init__(self, per_s: int) -> None:
-        self._left: Buckets[str] = Buckets(per_s, per_s, ADDRESSES_MAX)
+        self._per_s = per_s
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, scope: Scope) -> bool:
         """Tell whether the address of a request may make one more now."""
-        place, now = _place_of(scope), asyncio.get_running_loop().time()
-        if not self._left.has(place, now):
-            return False
-        self._left.take(place, now)
-        return True
+        host = _place_of(scope)
+        now = asyncio.get_running_loop().time()
+        left, at = self._buckets.pop(host, (float(self._per_s), now))
+        left = min(float(self._per_s), left + (now - at) * self._per_s)
+        may = left >= 1
+        self._buckets[host] = (left - 1 if may else left, now)
+        if len(self._buckets) > ADDRESSES_MAX:  # whoever has been away for longest has a full one
+            self._buckets.popitem(last=False)
+        return may
 
 
 def _place_of(scope: Scope) -> str:

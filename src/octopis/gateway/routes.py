@@ -1,7 +1,6 @@
 """Which address answers what: every question that is not about publishing or following."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -130,7 +129,7 @@ class Questions:
         async with self._context.onlooker(request.scope):
             self._poller.check()
         return StreamingResponse(
-            await begun(pulses(self._context, self._poller, request.scope)),
+            pulses(self._context, self._poller, request.scope),
             media_type="text/event-stream",
             headers={"cache-control": "no-store"},
         )
@@ -200,19 +199,6 @@ class Questions:
             return msgspec.json.decode(body, type=kind)
         except NOT_JSON as failure:
             raise bad_json(failure) from failure
-
-
-async def begun(stream: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """Return a stream that has begun: what refuses it does so before its answer begins."""
-    first = await anext(stream)
-
-    async def whole() -> AsyncGenerator[bytes, None]:
-        async with aclosing(stream):
-            yield first
-            async for each in stream:
-                yield each
-
-    return whole()
 
 
 def as_json(found: Any) -> Response:

@@ -1,7 +1,7 @@
 """`GET /overlay/live`: pulses as server-sent events."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 
 from octopis.gateway.bodies import Scope
 from octopis.gateway.context import Context
@@ -14,7 +14,7 @@ from octopis.gateway.readers.reader import Reader
 DOOR = "live"
 
 
-async def pulses(context: Context, poller: Poller, scope: Scope) -> AsyncGenerator[bytes, None]:
+async def pulses(context: Context, poller: Poller, scope: Scope) -> AsyncIterator[bytes]:
     """Yield a pulse at once, and then each that comes: a slow page skips some, but no event."""
     with context.reader(DOOR) as reader:
         async with context.onlooker(scope, reader) as member:
