@@ -2,6 +2,7 @@
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 from octopis.client.connection import ClientConnection
@@ -27,6 +28,9 @@ class AskingClient(ABC):
         """Return the connection, if there is one."""
 
     _failure: OctopisError | None
+
+    on_goodbye: Callable[[str], None] | None = None
+    """Is called with the reason when a broker ends the session, before another one begins."""
 
     @property
     def failure(self) -> OctopisError | None:

@@ -328,6 +328,8 @@ class Client(StagingClient):
             if connection.is_ended:  # on purpose: there is nothing to go on with
                 self._session = ""
                 self._dialling.turn()
+                if self.on_goodbye is not None:
+                    self.on_goodbye(reason)
             session_s = self._session_s if self._session else 0.0
             self._unanswered.cut_off(reason, self._reconnect_s if self._store else session_s)
             if not await self._reconnect(reason):

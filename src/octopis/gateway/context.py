@@ -3,9 +3,10 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import TypeVar
 
 from octopis.gateway.bodies import Scope
 from octopis.gateway.counts import Counts
@@ -16,8 +17,10 @@ from octopis.gateway.problems import Problem
 from octopis.gateway.readers.reader import Reader
 from octopis.gateway.security import EXPIRED, token_of
 from octopis.gateway.settings import GatewayLimits, GatewayOptions
+from octopis.security.failures import ADDRESSES_MAX, place_of
+from octopis.security.shares import Shares
 
-_ADDRESSES_MAX = 10_000
+_Holder = TypeVar("_Holder", str, Member)
 
 
 @dataclass
@@ -32,7 +35,10 @@ class Context:
     is_ending: bool = False
 
     def __post_init__(self) -> None:
-        self.rates = Rates(self.options.limits.rate_per_s)
+        limits = self.options.limits
+        self.rates = Rates(limits.rate_per_s)
+        self._of_hosts: Shares[str] = Shares(limits.streams_per_host, limits.streams)
+        self._of_tokens: Shares[Member] = Shares(limits.streams_per_token, limits.streams)
 
     @property
     def limits(self) -> GatewayLimits:
@@ -51,12 +57,16 @@ class Context:
         """Use the member of who makes a request, whose reader ends with the member.
 
         The token is that of the head, unless it was said otherwise. Raises Problem where it is not
-        right.
+        right, and for readers of an address or a token that has too many.
         """
-        client = scope.get("client")
-        said = token or token_of(scope)
-        member = await self.members.of(said, client[0] if client else "")
-        with member.used(reader):
+        place = _place_of(scope)
+        with ExitStack() as held:
+            if reader is not None:
+                held.enter_context(self._stream(self._of_hosts, place, "streams_per_host"))
+            member = await self.members.of(token or token_of(scope), place)
+            if reader is not None and self.is_secure:
+                held.enter_context(self._stream(self._of_tokens, member, "streams_per_token"))
+            held.enter_context(member.used(reader))
             try:
                 yield member
             except Problem as problem:
@@ -71,6 +81,17 @@ class Context:
         async with self.member(scope, reader) as member:
             await member.check_status()
             yield member
+
+    @contextmanager
+    def _stream(self, shares: Shares[_Holder], holder: _Holder, limit: str) -> Iterator[None]:
+        """Have a stream meanwhile, or raise Problem where its holder has too many."""
+        if shares.is_full(holder):
+            self.counts.ended[limit] += 1
+            whose = "address" if limit == "streams_per_host" else "token"
+            reason = f"there are {shares.of(holder):,} subscribers of your {whose}: end some"
+            raise Problem(429, reason)
+        with shares.held(holder):
+            yield
 
     @contextmanager
     def reader(self, door: str) -> Iterator[Reader]:
@@ -108,7 +129,7 @@ class Rates:
         may = left >= 1
         self._buckets[host] = (left - count if may else left, now)
         self._buckets.move_to_end(host)
-        if len(self._buckets) > _ADDRESSES_MAX:  # whoever has been away for longest has a full one
+        if len(self._buckets) > ADDRESSES_MAX:  # whoever has been away for longest has a full one
             self._buckets.popitem(last=False)
         return may
 
@@ -123,8 +144,13 @@ class Rates:
 
     def _bucket(self, scope: Scope) -> tuple[str, float, float]:
         """Return an address, what it has left, and the time."""
-        client = scope.get("client")
-        host = client[0] if client else ""
+        host = _place_of(scope)
         now = asyncio.get_running_loop().time()
         left, at = self._buckets.get(host, (float(self._per_s), now))
         return host, min(float(self._per_s), left + (now - at) * self._per_s), now
+
+
+def _place_of(scope: Scope) -> str:
+    """Return what a request is counted by: the address that it comes from."""
+    client = scope.get("client")
+    return place_of(client[0]) if client else ""

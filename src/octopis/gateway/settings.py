@@ -29,7 +29,9 @@ class GatewayLimits(Struct, frozen=True):
     )
     line_bytes: Annotated[_Count, Meta(description="bytes of a line of a stream")] = 2**20
     head_bytes: Annotated[_Count, Meta(description="bytes of a request's head")] = 2**16
-    head_s: Annotated[_Time, Meta(description="a request's head must be there within it")] = 10.0
+    head_s: Annotated[
+        _Time, Meta(description="a request's head must be there within it, after TLS as well")
+    ] = 10.0
     body_s: Annotated[_Time, Meta(description="its body must be there within it")] = 60.0
     idle_s: Annotated[_Time, Meta(description="a stream that brings nothing for so long ends")] = (
         60.0
@@ -38,12 +40,30 @@ class GatewayLimits(Struct, frozen=True):
         30.0
     )
     connections: Annotated[_Count, Meta(description="connections at a time")] = 4_000
+    connections_per_host: Annotated[_Count, Meta(description="connections of one address")] = 1_000
+    half_open: Annotated[_Count, Meta(description="TLS handshakes that go on, in all")] = 1_024
+    half_open_per_host: Annotated[
+        _Count, Meta(description="TLS handshakes of one address that go on")
+    ] = 256
+    handshakes_per_s: Annotated[
+        _Count, Meta(description="TLS handshakes of one address, in a second")
+    ] = 200
     members: Annotated[
         _Count, Meta(description="under security, tokens whose connections to the overlay are kept")
     ] = 500
+    logins: Annotated[
+        _Count, Meta(description="under security, tokens that brokers are asked about at a time")
+    ] = 32
+    logins_per_host: Annotated[
+        _Count, Meta(description="the same for one address; where logins have failed lately, 2")
+    ] = 8
     streams: Annotated[_Count, Meta(description="subscribers at a time: events and WebSockets")] = (
         1_000
     )
+    streams_per_host: Annotated[_Count, Meta(description="subscribers of one address")] = 250
+    streams_per_token: Annotated[
+        _Count, Meta(description="subscribers with one token, under security")
+    ] = 250
     filters_per_socket: Annotated[_Count, Meta(description="subscriptions of one WebSocket")] = 100
     rate_per_s: Annotated[
         _Count, Meta(description="requests, and messages of WebSockets, from one address")

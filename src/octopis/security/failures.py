@@ -12,6 +12,7 @@ an address may have connections.
 import ipaddress
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import lru_cache
 
 FIRST_S, MOST_S = 0.1, 5.0
 FORGET_S = 60.0
@@ -86,6 +87,7 @@ class FailedLogins:
         return found
 
 
+@lru_cache(1_024)  # it is asked for each request at a gateway, and takes some microseconds
 def place_of(address: str) -> str:
     """Return what is counted by address: of IPv6, the network of 64 bits that is one host's."""
     try:

@@ -32,6 +32,7 @@ from octopis.broker.recorder import Recorder
 from octopis.broker.settings import Limits
 from octopis.core.routing import Broker
 from octopis.core.routing.table import Entry
+from octopis.core.wire.control import LOG_IN_ANEW
 from octopis.core.wire.published import Published, decode_checked
 from octopis.errors import (
     ConnectionFailed,
@@ -211,7 +212,7 @@ class Intake:
             elif is_same(now.permissions, session.identity.permissions):
                 continue
             else:
-                session.dismiss(f"what {now.name!r} may do has changed: log in anew")
+                session.dismiss(f"what {now.name!r} may do has changed: {LOG_IN_ANEW}")
             gone += 1
         return gone
 

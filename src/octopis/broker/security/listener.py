@@ -1,15 +1,13 @@
-"""Listens behind TLS: counts who is not let in yet, and lets nobody take long over it.
+"""Listens behind TLS, and lets nobody take long over coming in.
 
 Whoever connects has `limits.hello_s` for everything: TLS, hello and login. Until then it counts as
-half open, for its address and in all; past these bounds whoever comes is sent away at once, and so
-is who comes from where too many have come to nothing lately. The listener for neighbours counts on
-its own: no crowd of clients keeps them out.
+half open at this door; see Door. The listener for neighbours counts on its own: no crowd of clients
+keeps them out.
 """
 
 import asyncio
 import socket as sockets
 import ssl
-from collections import Counter
 from collections.abc import Callable
 from socket import socket
 from typing import TYPE_CHECKING
@@ -19,7 +17,7 @@ from octopis.broker.security.greeting import Greeting
 from octopis.core.wire.control import Refusal
 from octopis.core.wire.greeting import encode_refusal
 from octopis.errors import LoginFailed
-from octopis.security.failures import place_of
+from octopis.security.door import Door
 from octopis.security.strangers import Strangers
 
 if TYPE_CHECKING:
@@ -29,7 +27,6 @@ TLS_HANDSHAKE = 0x16
 """The first byte of whoever speaks TLS."""
 
 SHUTDOWN_S = 1.0
-_REST_S = 0.1
 _HELLO_BYTES = 64 * 1024
 
 _PLAIN = encode_refusal(
@@ -42,7 +39,7 @@ _PLAIN = encode_refusal(
 )
 
 
-class Listener:
+class Listener(Door):
     """Takes connections in at one socket, each with a TLS handshake and a greeting of its own.
 
     `context` is asked for each connection: certificates are renewed while the broker runs.
@@ -55,83 +52,19 @@ class Listener:
         context: Callable[[], ssl.SSLContext],
         greeting: Callable[[], Greeting],
     ) -> None:
-        self.refused = 0
-        """How many were sent away, as too many were half open or had come to nothing."""
-
         self._broker = broker
-        self._limits = broker.overlay.limits
-        self._socket = listens
-        self._socket.setblocking(False)
+        self._limits = limits = broker.overlay.limits
+        each = limits.half_open_per_host  # whoever is let be half open may come to nothing once
+        strangers = Strangers(limits.strangers_per_s, 2 * each)
+        super().__init__(listens, each, limits.half_open, strangers)
         self._context = context
         self._greeting = greeting
-        self._hosts: Counter[str] = Counter()
-        limits = self._limits  # whoever is let be half open may come to nothing once
-        self._strangers = Strangers(limits.strangers_per_s, 2 * limits.half_open_per_host)
-        self._loop = asyncio.get_running_loop()
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    @property
-    def half_open(self) -> int:
-        """How many connections are not let in yet."""
-        return self._hosts.total()
-
-    def begin(self) -> None:
-        """Take connections in from here on."""
-        self._keep(self._loop.create_task(self._accept()))
-
-    def close(self) -> None:
-        """Take nobody in any more; whose handshake is under way is cut off."""
-        for task in self._tasks:
-            task.cancel()
-        self._loop.call_soon(self._socket.close)  # what waits for it lets go of it first
-
-    def _keep(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _accept(self) -> None:
-        while True:
-            try:
-                accepted, place = await self._loop.sock_accept(self._socket)
-            except OSError as failure:  # no more files, or it has gone again
-                self._say("accepting", "cannot take a connection in: %s", failure)
-                await asyncio.sleep(_REST_S)
-                continue
-            self.come(accepted, place[0])
-
-    def come(self, accepted: socket, host: str) -> None:
-        """Take a connection from a host in, or send it away where there are too many."""
-        if self._is_full(host):
-            self._send_away(accepted, "too many at %s are not logged in: one is sent away", host)
-        elif not self._strangers.may_come(host, self._loop.time()):
-            fault = "too many from %s were not let in lately: one is sent away"
-            self._send_away(accepted, fault, host)
-        else:
-            self._keep(self._loop.create_task(self._take(accepted, host)))
-
-    def _send_away(self, accepted: socket, fault: str, host: str) -> None:
-        self.refused += 1
-        self._say("sent away", fault, host)
-        accepted.close()
-
-    def _is_full(self, host: str) -> bool:
-        limits = self._limits
-        here = self._hosts[place_of(host)]
-        return here >= limits.half_open_per_host or self.half_open >= limits.half_open
 
     async def _take(self, accepted: socket, host: str) -> None:
         """Shake hands, and let a connection begin; from then on it is on its own."""
         until = self._loop.time() + self._limits.hello_s
         greeting = self._greeting()
-        place = place_of(host)
-        self._hosts[place] += 1
         made: list[Connection] = []
-
-        def let_go() -> None:
-            if place in self._hosts:
-                self._hosts[place] -= 1
-                if not self._hosts[place]:
-                    del self._hosts[place]
 
         def make() -> Connection:
             made.append(Connection(greeting, self._limits, self._broker.warnings, until=until))
@@ -156,7 +89,6 @@ class Listener:
             self._say("handshakes", "no TLS handshake with %s: %s", host, reason)
             greeting.no_handshake(host, reason)
         finally:
-            let_go()
             if not made or not made[0].is_greeted:
                 self._strangers.came_to_nothing(host, self._loop.time())
             if not made or not made[0].is_made:

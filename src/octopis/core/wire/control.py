@@ -49,6 +49,10 @@ class Pong(msgspec.Struct, frozen=True):
     """The answer to a ping."""
 
 
+LOG_IN_ANEW = "log in anew"
+"""How a goodbye ends where what somebody may do is another thing now."""
+
+
 class Goodbye(msgspec.Struct, frozen=True):
     """The sender is about to close the connection, and says why."""
 

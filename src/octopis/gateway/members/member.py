@@ -12,6 +12,7 @@ from typing import Any
 from octopis.client.client import Client
 from octopis.client.credentials import Credentials
 from octopis.core.filters import Filter
+from octopis.core.wire.control import LOG_IN_ANEW
 from octopis.errors import (
     ConnectionFailed,
     ConnectionLost,
@@ -52,6 +53,7 @@ class Member:
             window=50_000,
             credentials=credentials,
         )
+        self.client.on_goodbye = self._hear_goodbye
         self.feeds = Feeds(self.client)
         self.users = 0
         """How many requests and streams go on."""
@@ -96,6 +98,16 @@ class Member:
     def expire(self, reason: str) -> None:
         """End all its readers, as its token has ended; `close` it then."""
         self.is_over = self.is_expired = True
+        self._end_readers(reason)
+
+    def _hear_goodbye(self, reason: str) -> None:
+        """End all its readers where its role is another now: what waits for them is of the old."""
+        if reason.endswith(LOG_IN_ANEW):
+            self._sees_status_until = 0.0
+            self.feeds.end(reason)
+            self._end_readers(reason)
+
+    def _end_readers(self, reason: str) -> None:
         for reader in list(self._readers):
             reader.end(reason)
 

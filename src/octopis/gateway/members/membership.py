@@ -27,7 +27,7 @@ class Members:
         self._view, self._limits = view, limits
         self._anybody: Member | None = None
         self._members: OrderedDict[bytes, Member] = OrderedDict()
-        self._logins = Logins()
+        self._logins = Logins(limits)
         self._under_way: dict[bytes, asyncio.Task[Member]] = {}
         self._closing: set[asyncio.Task[None]] = set()
 

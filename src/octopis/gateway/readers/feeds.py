@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from octopis.client.client import Client
 from octopis.client.streams import Gap, Notifications, Received
 from octopis.core.filters import Filter
-from octopis.errors import OctopisError
+from octopis.errors import ConnectionLost, OctopisError
 from octopis.gateway.documents import NotificationOut
 from octopis.gateway.readers.reader import BATCH_MAX, GapNote, Reader, encode_batch
 
@@ -43,6 +43,12 @@ class Feed:
         self._reading: asyncio.Task[None] | None = None
         self.opened: asyncio.Task[None] = asyncio.create_task(self._open())
 
+    def end(self, reason: str) -> None:
+        """End all readers, with what waits for them."""
+        self.ended = True
+        for reader, _ in list(self.places):
+            reader.end(reason)
+
     async def close(self) -> None:
         """Unsubscribe; readers get nothing more of it."""
         self.ended = True
@@ -62,9 +68,9 @@ class Feed:
                 for start in range(0, len(found), BATCH_MAX):
                     await self._pass_on(found[start : start + BATCH_MAX])
         except OctopisError as failure:
-            self._end(str(failure))
+            self.end(str(failure))
         else:
-            self._end("the connection to the overlay has ended")
+            self.end("the connection to the overlay has ended")
 
     async def _pass_on(self, found: "Sequence[Received]") -> None:
         batch = encode_batch(list(map(out, found)))
@@ -80,11 +86,6 @@ class Feed:
         note = GapNote(gap.reason, gap.dropped)
         for reader, name in self.places:
             reader.gap(name, note)
-
-    def _end(self, reason: str) -> None:
-        self.ended = True
-        for reader, _ in list(self.places):
-            reader.end(reason)
 
 
 class Feeds:
@@ -105,13 +106,18 @@ class Feeds:
         """
         text = str(filter_)
         feed = self._feeds.get(text)
-        if feed is None or feed.ended:
+        if feed is not None and feed.ended:
+            self._close(text)
+            feed = None
+        if feed is None:
             feed = self._feeds[text] = Feed(self._client, filter_)
         feed.places[place] = None
         try:
             await asyncio.shield(feed.opened)
         except BaseException:
             self.leave(filter_, place)
+            if feed.opened.cancelled():  # not whoever waits for it
+                raise ConnectionLost("what this role may see has just changed") from None
             raise
 
     def leave(self, filter_: Filter, place: Place) -> None:
@@ -122,7 +128,15 @@ class Feeds:
             return
         feed.places.pop(place, None)
         if not feed.places:
-            del self._feeds[text]
-            task = asyncio.create_task(feed.close())
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+            self._close(text)
+
+    def end(self, reason: str) -> None:
+        """End all, with what has come: it may not be shown any more. Others may begin."""
+        for text, feed in list(self._feeds.items()):
+            feed.end(reason)
+            self._close(text)
+
+    def _close(self, text: str) -> None:
+        task = asyncio.create_task(self._feeds.pop(text).close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)

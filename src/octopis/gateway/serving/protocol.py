@@ -17,21 +17,27 @@ from octopis.gateway.counts import Counts
 from octopis.gateway.problems import CONTENT_TYPE, Problem
 from octopis.gateway.serving.websocket import LimitedSocket
 from octopis.gateway.settings import GatewayLimits
+from octopis.security.failures import place_of
+from octopis.security.shares import Shares
 
 SWEEP_S = 0.5
+_LINGER_S = 2.0
+"""So long who is refused has to take the answer."""
+
 _log = logging.getLogger(__name__)
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """One connection. `limits` and `counts` are set by the server, for all of them."""
+    """One connection. `limits`, `counts` and `shares` are set by the server, for all of them."""
 
     limits = GatewayLimits()
     counts = Counts()
+    shares: Shares[str] = Shares(limits.connections_per_host, limits.connections)
 
     def __init__(self, config: Config, server_state: ServerState, *rest: Any, **named: Any) -> None:
         super().__init__(config, server_state, *rest, **named)
         self.head_since: float | None = self.loop.time()
-        """Since when a head is awaited; None while none is."""
+        """Since when a head is awaited, TLS before it included; None while none is."""
 
         self.body_at: float | None = None
         """When the body has gone on last, while there is more of it."""
@@ -39,19 +45,37 @@ class LimitedProtocol(HttpToolsProtocol):
         self.stuck_since: float | None = None
         """Since when the other side takes nothing of what is sent."""
 
+        self.is_made = False
+        """Whether there was a connection, after TLS where that is spoken."""
+
+        self._place: str | None = None
+        """Whose share it is in, while it is in one."""
+
         self._head_bytes = 0
         self._after_bytes = 0
         """What has come since the body went on last: trailers, which the parser keeps."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take a connection in, unless there are too many."""
+        """Take a connection in, unless there are too many, of its address or in all."""
         super().connection_made(cast("asyncio.Transport", transport))
-        if len(self.connections) > self.limits.connections:
+        self.is_made = True
+        place = place_of(self.client[0]) if self.client else ""
+        is_full = self.shares.is_full(place)
+        self.shares.take(place)
+        self._place = place
+        if not is_full:
+            return
+        most = self.limits.connections_per_host
+        if self.shares.of(place) > most:
+            reason = f"there are {most:,} connections from your address already: close some"
+            self.refuse(429, "connections_per_host", reason)
+        else:
             self.refuse(503, "connections", "there are too many connections: try again later")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let it go."""
         self.head_since = self.body_at = self.stuck_since = None
+        self._leave()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -105,9 +129,15 @@ class LimitedProtocol(HttpToolsProtocol):
         super().resume_writing()
 
     def handle_websocket_upgrade(self) -> None:
-        """Hand the connection on."""
+        """Hand the connection on, and its share with it."""
         self.head_since = self.body_at = self.stuck_since = None
+        self._leave()
         super().handle_websocket_upgrade()
+
+    def _leave(self) -> None:
+        if self._place is not None:
+            self.shares.give_back(self._place)
+            self._place = None
 
     @property
     def _is_answering(self) -> bool:
@@ -155,6 +185,7 @@ class LimitedProtocol(HttpToolsProtocol):
         ]
         self.transport.write("\r\n".join((*head, "\r\n")).encode() + body)
         self.transport.close()
+        self.loop.call_later(_LINGER_S, self.transport.abort)  # TLS waits for the other side's end
 
 
 async def sweep_for_ever(state: ServerState) -> None:

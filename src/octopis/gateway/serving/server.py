@@ -14,9 +14,11 @@ from octopis.client.address import Address
 from octopis.errors import InvalidConfiguration, OperationFailed
 from octopis.gateway.app import Gateway
 from octopis.gateway.overlay_view import OverlayView
+from octopis.gateway.serving.door import TlsDoor
 from octopis.gateway.serving.protocol import LimitedProtocol, sweep_for_ever
 from octopis.gateway.serving.websocket import LimitedSocket
 from octopis.gateway.settings import GatewayOptions
+from octopis.security.shares import Shares
 
 _BACKLOG = 512
 _STOP_S = 1
@@ -29,6 +31,15 @@ class _Embedded(Server):
     def capture_signals(self) -> Iterator[None]:
         """Leave signals alone."""
         yield
+
+    def made(self) -> LimitedProtocol:
+        """Return what speaks HTTP on one more connection."""
+        state = self.lifespan.state
+        made = self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config, server_state=self.server_state, app_state=state
+        )
+        assert isinstance(made, LimitedProtocol)
+        return made
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -95,12 +106,47 @@ async def serve(
 ) -> None:
     """Serve at a socket until `stop`. Readers' streams end with it."""
     gateway = Gateway(view, options)
+    tls = tls_of(options)
+    server = _Embedded(_configured(gateway, options))
+    gateway.connections = lambda: len(server.server_state.connections)
+    gateway.start()
+    loop = asyncio.get_running_loop()
+    # What speaks TLS comes in by a door of ours, as uvicorn's would not count handshakes.
+    serving = loop.create_task(server.serve(sockets=[] if tls else [listener]))
+    sweeping = loop.create_task(sweep_for_ever(server.server_state))
+    stopped = loop.create_task(stop.wait())
+    door: TlsDoor | None = None
+    try:
+        while not server.started and not serving.done():
+            await asyncio.sleep(0.005)
+        if tls is not None:
+            door = TlsDoor(listener, tls, server.made, options.limits, gateway.counts)
+            door.begin()
+        on_ready()
+        await asyncio.wait([serving, stopped, sweeping], return_when=asyncio.FIRST_COMPLETED)
+        gateway.end_streams()
+        if door is not None:
+            door.close()
+        server.should_exit = True
+        await serving
+    finally:
+        for task in (sweeping, stopped):
+            task.cancel()
+        await gateway.close()
+    if sweeping.done() and not sweeping.cancelled() and (failure := sweeping.exception()):
+        raise failure
+
+
+def _configured(gateway: Gateway, options: GatewayOptions) -> Config:
+    """Return what uvicorn is told: our protocols with our limits, and none of its own."""
+    most = options.limits
+    of_all: Shares[str] = Shares(most.connections_per_host, most.connections)
 
     class Protocol(LimitedProtocol):
-        limits, counts = options.limits, gateway.counts
+        limits, counts, shares = most, gateway.counts, of_all
 
     class Socket(LimitedSocket):
-        limits, counts = options.limits, gateway.counts
+        limits, counts, shares = most, gateway.counts, of_all
 
     config = Config(
         gateway,
@@ -112,35 +158,14 @@ async def serve(
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        ws_max_size=options.limits.body_bytes,
+        ws_max_size=most.body_bytes,
         ws_per_message_deflate=False,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=_STOP_S,
         backlog=_BACKLOG,
     )
     config.load()
-    config.ssl = tls_of(options)
-    server = _Embedded(config)
-    gateway.connections = lambda: len(server.server_state.connections)
-    gateway.start()
-    loop = asyncio.get_running_loop()
-    serving = loop.create_task(server.serve(sockets=[listener]))
-    sweeping = loop.create_task(sweep_for_ever(server.server_state))
-    stopped = loop.create_task(stop.wait())
-    try:
-        while not server.started and not serving.done():
-            await asyncio.sleep(0.005)
-        on_ready()
-        await asyncio.wait([serving, stopped, sweeping], return_when=asyncio.FIRST_COMPLETED)
-        gateway.end_streams()
-        server.should_exit = True
-        await serving
-    finally:
-        for task in (sweeping, stopped):
-            task.cancel()
-        await gateway.close()
-    if sweeping.done() and not sweeping.cancelled() and (failure := sweeping.exception()):
-        raise failure
+    return config
 
 
 def quiet_uvicorn() -> None:

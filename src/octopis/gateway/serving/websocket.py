@@ -4,6 +4,7 @@ Who sends pings and never reads would have their answers pile up here, and who t
 would keep its place for ever: closing a connection waits until what was written has gone.
 """
 
+import asyncio
 from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -11,20 +12,35 @@ from websockets.frames import Frame
 
 from octopis.gateway.counts import Counts
 from octopis.gateway.settings import GatewayLimits
+from octopis.security.failures import place_of
+from octopis.security.shares import Shares
 
 _FRAGMENTS_MAX = 10_000
 """Of one message: empty ones count for nothing in its size, but are kept until it is whole."""
 
 
 class LimitedSocket(WebSocketsSansIOProtocol):
-    """One connection. `limits` and `counts` are set by the server, for all of them."""
+    """One connection. `limits`, `counts` and `shares` are set by the server, for all of them."""
 
     limits = GatewayLimits()
     counts = Counts()
+    shares: Shares[str] = Shares(limits.connections_per_host, limits.connections)
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._stuck_since: float | None = None
+        self._place = ""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take over a connection that HTTP has let in, and its share."""
+        super().connection_made(transport)
+        self._place = place_of(self.client[0]) if self.client else ""
+        self.shares.take(self._place)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let it go."""
+        self.shares.give_back(self._place)
+        super().connection_lost(exc)
 
     def pause_writing(self) -> None:
         """The other side does not take what is sent."""
