@@ -28,6 +28,7 @@ from octopis.gateway.documents import (
     RouteQuestion,
 )
 from octopis.gateway.doors import asking, durable, sockets
+from octopis.gateway.doors.ways import Ways
 from octopis.gateway.live.poller import Poller
 from octopis.gateway.live.stream import pulses
 from octopis.gateway.members.member import Member
@@ -41,10 +42,10 @@ INTERNAL = "internal error: the gateway's log has more"
 
 
 def routes_of(
-    context: Context, poller: Poller, registry: CollectorRegistry, page: Path
+    context: Context, poller: Poller, ways: Ways, registry: CollectorRegistry, page: Path
 ) -> list[BaseRoute]:
     """Return all routes."""
-    questions = Questions(context, poller, registry, page)
+    questions = Questions(context, poller, ways, registry, page)
     return [
         Route("/", questions.page),
         Route("/favicon.ico", questions.favicon),
@@ -70,9 +71,9 @@ class Questions:
     """The answers that the routes give."""
 
     def __init__(
-        self, context: Context, poller: Poller, registry: CollectorRegistry, page: Path
+        self, context: Context, poller: Poller, ways: Ways, registry: CollectorRegistry, page: Path
     ) -> None:
-        self._context, self._poller = context, poller
+        self._context, self._poller, self._ways = context, poller, ways
         self._registry = registry
         self._page = page
         self._plan = plan_of(context.view)
@@ -166,7 +167,7 @@ class Questions:
         async with self._context.onlooker(request.scope):
             pass
         question = await self._read(request, RouteQuestion)
-        return as_json(asking.explain_ways(self._context.view, question))
+        return Response(await self._ways.explain(question), media_type="application/json")
 
     # Durable subscriptions, and sockets
 
