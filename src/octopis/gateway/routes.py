@@ -35,7 +35,7 @@ from octopis.gateway.members.member import Member
 from octopis.gateway.overlay_view import plan_of
 from octopis.gateway.page_files import HEADERS, PageFiles
 from octopis.gateway.problems import NOT_JSON, Problem, bad_json, problem_of
-from octopis.overlay.status import ask_all, totals
+from octopis.overlay.status import totals
 
 Handler = Callable[[Request], Awaitable[Response]]
 INTERNAL = "internal error: the gateway's log has more"
@@ -122,7 +122,7 @@ class Questions:
         """How all brokers are now."""
         view = self._context.view
         async with self._context.onlooker(request.scope) as member:
-            found = await ask_all(view.addresses, credentials=member.credentials)
+            found = await member.status()
         return as_json(OverlayStatus(view.name, totals(found), found))
 
     async def live(self, request: Request) -> Response:
@@ -141,11 +141,10 @@ class Questions:
             return await self._broker(request.path_params["name"], member)
 
     async def _broker(self, name: str, member: Member) -> Response:
-        address = self._context.view.addresses.get(name)
-        if address is None:
+        if name not in self._context.view.addresses:
             known = ", ".join(list(self._context.view.addresses)[:20])
             raise Problem(404, f"there is no broker {name!r}; there are {known}")
-        found = (await ask_all({name: address}, credentials=member.credentials))[name]
+        found = (await member.status(name))[name]
         if "error" in found:
             raise Problem(503, str(found["error"]))
         return as_json(found)
