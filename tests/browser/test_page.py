@@ -50,25 +50,44 @@ def nothing_went_wrong(request: pytest.FixtureRequest, watched: Watched, stage: 
     assert watched.hosts() == {stage.url.removeprefix("http://")}
 
 
-_CONTRASTS = """() => {
-    const style = getComputedStyle(document.documentElement);
+_CONTRASTS = """async ([on, names]) => {
+    const { colourOf } = await import("/static/js/dom.js");
     const light = (name) => {
-        const found = style.getPropertyValue(`--${name}`).trim().slice(1).match(/../g);
-        const [red, green, blue] = found.map((each) => parseInt(each, 16) / 255)
+        const [red, green, blue] = colourOf(name).match(/[\\d.]+/g).map((each) => each / 255)
             .map((each) => (each <= 0.04045 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4));
         return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
     };
-    const panel = light("panel");
-    return ["text", "quiet", "calm", "busy-text", "full-text", "over", "good", "focus"].map(
-        (name) => [panel, light(name)].sort((one, other) => other - one))
-        .map(([high, low]) => (high + 0.05) / (low + 0.05));
+    return Object.fromEntries(names.map((name) => {
+        const [low, high] = [light(on), light(name)].sort((one, other) => one - other);
+        return [name, (high + 0.05) / (low + 0.05)];
+    }));
 }"""
+WORDS = ("text", "quiet", "calm", "busy-text", "full-text", "over", "good", "focus")
+LINES = ("idle", "edge", "calm", "busy", "full", "over", "down", "around", "fault", "focus")
+"""Links, borders of fields and marks, by which a state is told."""
 
 
-def test_words_can_be_read_in_light_and_dark(page: Page):
-    for scheme in ("dark", "light"):
-        page.emulate_media(color_scheme=scheme)
-        assert min(page.evaluate(_CONTRASTS)) >= 4.5, scheme
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_words_can_be_read_and_lines_be_seen(page: Page, scheme: str):
+    page.emulate_media(color_scheme=scheme)
+    for on, names, least in (
+        ("panel", WORDS, 4.5),
+        ("panel", LINES, 3.0),
+        ("field", ("edge",), 3.0),
+    ):
+        found = page.evaluate(_CONTRASTS, [on, names])
+        assert {name: each for name, each in found.items() if each < least} == {}
+    page.emulate_media(color_scheme="light")
+
+
+def test_theme_of_the_button_is_that_of_page_and_charts(page: Page):
+    page.emulate_media(color_scheme="light")
+    shown = "import('/static/js/dom.js').then(({ colourOf }) => colourOf('panel'))"
+    seen = []
+    for _ in range(3):
+        page.locator("#theme").click()
+        seen.append(page.evaluate(shown))
+    assert seen == ["rgb(255, 255, 255)", "rgb(26, 33, 40)", "rgb(255, 255, 255)"]
 
 
 _KEPT = """async () => {
@@ -170,7 +189,8 @@ def publish(page: Page, attributes: str) -> None:
     page.locator("#tab-publish").click()
     page.fill("#publish-attributes", attributes)
     page.get_by_role("button", name="Publish", exact=True).click()
-    expect(page.locator("#published li").first).to_contain_text("1 notification accepted")
+    said = page.get_by_role("log", name="What was published").get_by_role("listitem")
+    expect(said.first).to_contain_text("1 notification accepted")
 
 
 def test_tail_shows_a_published_notification_and_takes_its_text_as_text(page: Page):
