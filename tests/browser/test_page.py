@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from support.browser import Watched, browser_place, open_browser
-from support.stage import SLOWED, VICTIM, Stage, stage_in
+from support.stage import ARCHIVE, SLEEPER, SLOWED, VICTIM, Stage, stage_in
 
 WAY = ">".join(SLOWED)
 REFUSED = r"status of 400"
@@ -50,25 +50,44 @@ def nothing_went_wrong(request: pytest.FixtureRequest, watched: Watched, stage: 
     assert watched.hosts() == {stage.url.removeprefix("http://")}
 
 
-_CONTRASTS = """() => {
-    const style = getComputedStyle(document.documentElement);
+_CONTRASTS = """async ([on, names]) => {
+    const { colourOf } = await import("/static/js/dom.js");
     const light = (name) => {
-        const found = style.getPropertyValue(`--${name}`).trim().slice(1).match(/../g);
-        const [red, green, blue] = found.map((each) => parseInt(each, 16) / 255)
+        const [red, green, blue] = colourOf(name).match(/[\\d.]+/g).map((each) => each / 255)
             .map((each) => (each <= 0.04045 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4));
         return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
     };
-    const panel = light("panel");
-    return ["text", "quiet", "calm", "busy-text", "full-text", "over", "good", "focus"].map(
-        (name) => [panel, light(name)].sort((one, other) => other - one))
-        .map(([high, low]) => (high + 0.05) / (low + 0.05));
+    return Object.fromEntries(names.map((name) => {
+        const [low, high] = [light(on), light(name)].sort((one, other) => one - other);
+        return [name, (high + 0.05) / (low + 0.05)];
+    }));
 }"""
+WORDS = ("text", "quiet", "calm", "busy-text", "full-text", "over", "good", "focus")
+LINES = ("idle", "edge", "calm", "busy", "full", "over", "down", "around", "fault", "focus")
+"""Links, borders of fields and marks, by which a state is told."""
 
 
-def test_words_can_be_read_in_light_and_dark(page: Page):
-    for scheme in ("dark", "light"):
-        page.emulate_media(color_scheme=scheme)
-        assert min(page.evaluate(_CONTRASTS)) >= 4.5, scheme
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_words_can_be_read_and_lines_be_seen(page: Page, scheme: str):
+    page.emulate_media(color_scheme=scheme)
+    for on, names, least in (
+        ("panel", WORDS, 4.5),
+        ("panel", LINES, 3.0),
+        ("field", ("edge",), 3.0),
+    ):
+        found = page.evaluate(_CONTRASTS, [on, names])
+        assert {name: each for name, each in found.items() if each < least} == {}
+    page.emulate_media(color_scheme="light")
+
+
+def test_theme_of_the_button_is_that_of_page_and_charts(page: Page):
+    page.emulate_media(color_scheme="light")
+    shown = "import('/static/js/dom.js').then(({ colourOf }) => colourOf('panel'))"
+    seen = []
+    for _ in range(3):
+        page.locator("#theme").click()
+        seen.append(page.evaluate(shown))
+    assert seen == ["rgb(255, 255, 255)", "rgb(26, 33, 40)", "rgb(255, 255, 255)"]
 
 
 _KEPT = """async () => {
@@ -111,10 +130,27 @@ def test_slowed_link_turns_and_a_way_around_appears(page: Page, stage: Stage):
         page.wait_for_selector(f'.flow.overloaded[data-way="{WAY}"]', state="attached")
         page.wait_for_selector(f'.around.overload[data-way^="{SLOWED[0]}>b,"]', state="attached")
         page.wait_for_selector(".badge.overloaded >> text=▲", state="attached")
+        busy = page.locator('.flow[data-way="a,0>b,0"]')
+        expect(busy).not_to_have_attribute("stroke-width", "1.2")
     finally:
         stage.publishes.clear()
     expect(page.locator("#events [data-kind=overload]").first).to_contain_text("b,0 to e,0")
     expect(page.locator(f'.flow[data-way="{WAY}"]')).not_to_have_class(re.compile("overloaded"))
+    expect(busy).to_have_attribute("stroke-width", "1.2")
+
+
+_WIDTHS = """async (rates) => {
+    const { widthOf } = await import("/static/js/drawing.js");
+    return rates.map((rate) => Number(widthOf(rate)));
+}"""
+
+
+def test_link_is_the_wider_the_more_flows_and_never_wider_than_its_place(page: Page):
+    found = page.evaluate(_WIDTHS, [0, 1, 10, 100, 1_000, 10_000, 1e9])
+    assert found == sorted(found)
+    assert found[0] == 1.2
+    assert len(set(found[:-1])) == 6
+    assert found[-1] < 6  # two directions stand side by side
 
 
 def test_killed_broker_goes_dark_and_comes_back(page: Page, stage: Stage):
@@ -124,11 +160,43 @@ def test_killed_broker_goes_dark_and_comes_back(page: Page, stage: Stage):
     expect(broker(page, VICTIM)).to_have_attribute("aria-label", f"broker {VICTIM}, dead")
     expect(page.locator(f'.flow[data-way="b,1>{VICTIM}"]')).to_have_class("flow down")
     expect(page.locator("#events [data-kind=broker_down]").first).to_contain_text(VICTIM)
+    cut = page.locator("#events [data-kind=link_down]", has_text=f"from b,1 to {VICTIM} is down")
+    expect(cut.first).to_be_attached()
     broker(page, VICTIM).click()
     expect(page.locator("#details")).to_contain_text("not known while it does not answer")
     stage.start_victim()
     expect(broker(page, VICTIM)).not_to_have_class(re.compile("dead"))
     expect(page.locator(f'.flow[data-way="b,1>{VICTIM}"]')).not_to_have_class("flow down")
+
+
+def test_watch_shows_durable_subscriptions_by_their_lag(page: Page, stage: Stage):
+    page.locator("#tab-lists").click()
+    row = page.locator("#durables-rows tr", has_text=ARCHIVE)
+    expect(row.locator("td")).to_have_text([ARCHIVE, SLEEPER, "0", "0", re.compile("B"), ""])
+    published(page, stage, {"test": "keep"}, 7)
+    expect(row.locator("td").nth(2)).to_have_text("7")
+
+
+def test_subscriber_that_takes_nothing_is_slow_and_what_it_loses_is_told(page: Page, stage: Stage):
+    page.locator("#tab-lists").click()
+    expect(page.locator("#slow-none")).to_be_visible()
+    published(page, stage, {"test": "sleep"}, 150)
+    row = page.locator("#slow-rows tr")
+    expect(row).to_have_count(1)
+    expect(row.locator("td").nth(0)).to_have_text("sleeper")
+    expect(row.locator("td").nth(3)).to_have_text("0")
+    expect(broker(page, SLEEPER)).to_contain_text("◔ 1 slow")
+    expect(page.locator("#events [data-kind=slow_client]").first).to_contain_text(
+        f"sleeper at {SLEEPER} is slow"
+    )
+    published(page, stage, {"test": "sleep"}, 150)
+    expect(page.locator("#events [data-kind=drop]").first).to_contain_text(f"{SLEEPER} dropped")
+    expect(row.locator("td").nth(3)).not_to_have_text("0")
+
+
+def published(page: Page, stage: Stage, attributes: dict[str, str], count: int) -> None:
+    answer = page.request.post(f"{stage.url}/notifications", data=[attributes] * count)
+    assert answer.status == 202, answer.text()
 
 
 def test_keyboard_alone_leads_to_a_broker_and_its_link(page: Page):
@@ -170,7 +238,8 @@ def publish(page: Page, attributes: str) -> None:
     page.locator("#tab-publish").click()
     page.fill("#publish-attributes", attributes)
     page.get_by_role("button", name="Publish", exact=True).click()
-    expect(page.locator("#published li").first).to_contain_text("1 notification accepted")
+    said = page.get_by_role("log", name="What was published").get_by_role("listitem")
+    expect(said.first).to_contain_text("1 notification accepted")
 
 
 def test_tail_shows_a_published_notification_and_takes_its_text_as_text(page: Page):
@@ -253,7 +322,6 @@ def test_page_says_that_the_gateway_is_away_and_comes_back(page: Page, stage: St
     expect(page.locator("#notice")).to_be_hidden()
 
 
-@pytest.mark.console_says("status of 404")
 def test_page_of_a_gateway_that_knows_only_addresses_says_so_and_lives(
     watched: Watched, stage: Stage
 ):
@@ -261,9 +329,8 @@ def test_page_of_a_gateway_that_knows_only_addresses_says_so_and_lives(
     process = stage.shell.start("gateway", "run", address, "--port", "0")
     assert process.stdout is not None
     url = process.stdout.readline().partition(" is at ")[2].partition(",")[0]
-    page = watched.page.context.new_page()
-    errors: list[str] = []
-    page.on("pageerror", lambda failure: errors.append(str(failure)))
+    other = Watched(watched.page.context)
+    page = other.page
     page.goto(url)
     expect(page.locator("#live")).to_have_text("● live")
     expect(page.locator("#notice")).to_contain_text("knows only addresses")
@@ -276,14 +343,16 @@ def test_page_of_a_gateway_that_knows_only_addresses_says_so_and_lives(
     page.check("input[name=pick][value=cut]")
     page.locator("#tab-lists").click()
     expect(page.locator("#durables-none")).to_be_visible()
-    assert errors == []
+    assert other.unexpected("status of 404") == []
+    assert other.hosts() == {url.removeprefix("http://")}
     page.close()
     process.terminate()
     process.wait(timeout=20)
 
 
 def test_token_is_asked_for_and_kept_in_memory_only(context: BrowserContext, stage: Stage):
-    page = context.new_page()
+    watched = Watched(context)
+    page = watched.page
     sent = []
 
     def guarded(route: Route) -> None:
@@ -307,4 +376,6 @@ def test_token_is_asked_for_and_kept_in_memory_only(context: BrowserContext, sta
         "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"
     )
     assert "right" not in kept
+    assert watched.unexpected("status of 401") == []
+    assert watched.hosts() == {stage.url.removeprefix("http://")}
     page.close()

@@ -75,6 +75,33 @@ def test_what_a_role_does_not_match_is_refused_whole_with_its_number_and_the_fil
     with_roles(work, Roles(alice=role("topic = 'orders'"), all=ALL))
 
 
+@pytest.mark.parametrize("length", [0, 4_000])
+def test_single_publications_are_refused_one_by_one_though_they_share_requests(length: int):
+    async def work(live: Brokers) -> None:
+        async with as_user(live[A], "alice") as alice, as_user(live[A], "all") as reader:
+            async with reader.subscribe("TRUE") as stream:
+                bad = {0, 13, 14, 39}
+                body = bytes(length)  # with one, there are several requests
+                topics = ["admin" if n in bad else "orders" for n in range(40)]
+                found = await asyncio.gather(
+                    *(
+                        alice.publish({"topic": each, "price": n}, body)
+                        for n, each in enumerate(topics)
+                    ),
+                    return_exceptions=True,
+                )
+                refused = {n: each for n, each in enumerate(found) if each is not None}
+                assert refused.keys() == bad
+                assert all("notification 1 of 1 is not" in str(each) for each in refused.values())
+                expected = [n for n in range(40) if n not in bad]
+                come = await prices(stream, 36)
+                assert sorted(come) == expected  # what was on its way is ahead of what was tried
+                assert length or come == expected
+            assert live[A].refusals < 40
+
+    with_roles(work, Roles(alice=role("topic = 'orders'"), all=ALL))
+
+
 def test_an_attribute_that_stands_twice_is_refused_as_readers_may_take_either():
     async def work(live: Brokers) -> None:
         async with raw_peer(live[A]) as alice:

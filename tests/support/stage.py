@@ -1,4 +1,4 @@
-"""An overlay of 18 brokers with a gateway, for the dashboard.
+"""An overlay of 18 brokers with disks and a gateway, for the dashboard.
 
 One broker and the gateway are processes of their own, to be killed; the others run in a thread.
 """
@@ -20,6 +20,12 @@ from support.overlay_command import Shell
 from support.processes import free_ports
 
 VICTIM = "c,1"
+SLEEPER = "d,0"
+"""Here a client subscribes to "test = 'sleep'", and reads nothing."""
+
+ARCHIVE = "archive"
+"""A durable subscription to "test = 'keep'" that nobody reads."""
+
 SLOWED = ("b,0", "e,0")
 _REGIONS, _CLUSTERS = "abcdef", range(3)
 _BROKERS = [f"{region},{cluster}" for region in _REGIONS for cluster in _CLUSTERS]
@@ -36,6 +42,9 @@ algorithm = "tnr"
 redial_s_max = 0.2
 drain_s = 0.5
 sync_s = 20.0
+[client_queues]
+capacity = 200
+high_water = 100
 [[links.shape]]
 source = "{SLOWED[0]}"
 target = "{SLOWED[1]}"
@@ -52,7 +61,8 @@ class Stage:
         self._gateway_port, *ports = free_ports(1 + len(_BROKERS))
         self.ports = dict(zip(_BROKERS, ports, strict=True))
         places = (f'[brokers."{name}"]\nport = {port}\n' for name, port in self.ports.items())
-        self.config = shell.config(_OVERLAY + "".join(places))
+        disk = f"[durability]\nfolder = {str(shell.folder / 'kept')!r}\n"
+        self.config = shell.config(_OVERLAY + disk + "".join(places))
         self.url = f"http://127.0.0.1:{self._gateway_port}"
         self.publishes = threading.Event()
         self.victim = self.start_victim()
@@ -108,6 +118,7 @@ async def _run(
         subscribers = [
             asyncio.create_task(_subscribe(stage, name)) for name in ("e,0", "f,0", "f,2")
         ]
+        subscribers += [asyncio.create_task(_sleep(stage)), asyncio.create_task(_keep(stage))]
         publisher = asyncio.create_task(_publish(stage))
         found.put((asyncio.get_running_loop(), stop))
         await stop.wait()
@@ -125,6 +136,19 @@ async def _subscribe(stage: Stage, broker: str) -> None:
         async with client.subscribe("price > 10") as notifications:
             async for _ in notifications:
                 pass
+
+
+async def _sleep(stage: Stage) -> None:
+    url = f"octopis://127.0.0.1:{stage.ports[SLEEPER]}"
+    async with connect(url, client_id="sleeper", window=4) as client:
+        async with client.subscribe("test = 'sleep'"):
+            await asyncio.Event().wait()
+
+
+async def _keep(stage: Stage) -> None:
+    async with _client(stage, SLEEPER, "keeper") as client:
+        async with client.subscribe("test = 'keep'", durable=ARCHIVE):
+            pass
 
 
 async def _publish(stage: Stage) -> None:

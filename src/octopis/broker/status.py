@@ -123,6 +123,7 @@ def _client(session: ClientSession) -> dict[str, object]:
         "subscriptions": len(session.numbers),
         "queue_length": len(session.queue),
         "queue_bytes": session.queue.bytes,
+        "backpressure": session.queue.has_backpressure,
         "delivered": session.deliveries.count,
         "dropped": session.dropped,
         "publications_waiting": len(session.publications),

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
-from itertools import count
+from itertools import count, takewhile
 from typing import Any
 
 from msgspec import Struct, field
@@ -17,10 +17,13 @@ from octopis.core.model import BrokerId, Notification, Value
 from octopis.core.wire.client import AnswerItem
 from octopis.core.wire.greeting import Welcome
 from octopis.core.wire.published import PUBLISH_MAX, encode_published
-from octopis.errors import ConnectionLost, InvalidNotification, OctopisError
+from octopis.errors import ConnectionLost, InvalidNotification, NotPermitted, OctopisError
 
 CHUNK_BYTES = 32 * 1024
 """So many bytes of publications share a frame, and an answer."""
+
+_OF_ONE = InvalidNotification, NotPermitted
+"""Refusals for which one notification of a request is at fault."""
 
 _OVERHEAD = 16
 _WARN_S = 1.0
@@ -49,6 +52,8 @@ class _Chunk(Struct):
     """Who waits for each of the parts, where each has its own."""
 
     answer: "asyncio.Future[AnswerItem] | None" = None
+    is_part: bool = False
+    """Whether it is a half of what was refused: the other half waits for its answer."""
 
 
 class Publishing:
@@ -56,7 +61,9 @@ class Publishing:
 
     All goes in the order of the publications' numbers: by these a broker knows what comes again.
     What is published one by one in a turn of the event loop, or while there is no room, shares
-    requests: so many tasks that publish cost a broker hardly more than one that has many.
+    requests: so many tasks that publish cost a broker hardly more than one that has many. Brokers
+    refuse a request whole; where it is shared, its halves are sent again, and in the end the one
+    that is at fault is refused alone. What was on its way behind it is ahead of them then.
     """
 
     def __init__(
@@ -82,6 +89,9 @@ class Publishing:
         self._queue: deque[_Chunk] = deque()
         self._open: _Chunk | None = None
         """The last of the queue, where single publications may join it."""
+
+        self._tried: _Chunk | None = None
+        """The half under way of what was refused: nothing overtakes it."""
 
         self._is_scheduled = False
         self._waiting: asyncio.Task[None] | None = None
@@ -213,7 +223,8 @@ class Publishing:
                     loop = asyncio.get_running_loop()
                     self._waiting = loop.create_task(self._await_connection())
                 return
-            if self._under_way and self._under_way + chunk.size > self.limits.publish_window:
+            is_full = self._under_way + chunk.size > self.limits.publish_window
+            if self._tried is not None or (self._under_way and is_full):
                 return  # the next answer makes room
             self._take_first()
             if _drop_abandoned(chunk):
@@ -239,14 +250,19 @@ class Publishing:
     def _send_one(self, chunk: _Chunk, connection: ClientConnection) -> None:
         answer = chunk.answer = self._unanswered.send(chunk.parts, connection)
         self._under_way += chunk.size
+        self._tried = chunk if chunk.is_part else None
         answer.add_done_callback(partial(self._take_answer, chunk))
         if chunk.sent is not None:
             chunk.sent.set_result(answer)
 
     def _take_answer(self, chunk: _Chunk, answer: "asyncio.Future[AnswerItem]") -> None:
         self._under_way -= chunk.size
+        if chunk is self._tried:
+            self._tried = None
         failure = None if answer.cancelled() else answer.exception()
-        if failure is not None:
+        if isinstance(failure, _OF_ONE) and len(chunk.singles) > 1:
+            self._try_halves(chunk)
+        elif failure is not None:
             _fail(chunk, failure)
         else:
             if not answer.cancelled():
@@ -256,6 +272,13 @@ class Publishing:
                     each.set_result(None)
         if self._queue:
             self._send()
+
+    def _try_halves(self, chunk: _Chunk) -> None:
+        """Send what was refused in two halves, behind those of what was refused before it."""
+        before = () if chunk.is_part else takewhile(lambda each: each.is_part, self._queue)
+        place = len(tuple(before))
+        for half in reversed(_halves(chunk)):
+            self._queue.insert(place, half)
 
 
 def _drop_abandoned(chunk: _Chunk) -> bool:
@@ -267,6 +290,18 @@ def _drop_abandoned(chunk: _Chunk) -> bool:
         chunk.parts = [each for each, gone in zip(chunk.parts, left, strict=True) if not gone]
         chunk.singles = [each for each in chunk.singles if not each.done()]
     return bool(chunk.parts)
+
+
+def _halves(chunk: _Chunk) -> list[_Chunk]:
+    """Return two requests with half of the single publications each."""
+    middle = len(chunk.parts) // 2
+    return [
+        _Chunk(parts, sum(map(len, parts)) + _OVERHEAD, singles=singles, is_part=True)
+        for parts, singles in (
+            (chunk.parts[:middle], chunk.singles[:middle]),
+            (chunk.parts[middle:], chunk.singles[middle:]),
+        )
+    ]
 
 
 def _fail(chunk: _Chunk, failure: BaseException) -> None:

@@ -11,7 +11,7 @@ from octopis.core.model import BrokerId
 from octopis.core.routing.algorithms import Algorithm
 from octopis.core.routing.broker import Broker
 from octopis.core.routing.in_memory import Direction, InMemoryOverlay
-from octopis.core.routing.messages import Message, NotificationMessage, Reason
+from octopis.core.routing.messages import Effect, Message, NotificationMessage, Reason
 from octopis.explain.explanation import Hop, Loss, RouteExplanation, Unreachable
 from octopis.explain.question import Question
 
@@ -24,7 +24,7 @@ def explain(question: Question, algorithm: Algorithm) -> RouteExplanation:
     # A broker is reached at most once; under BID at most once for each host, and under TNR, where
     # copies go back to clusters that they left, twice for each.
     targets_max = max(1, len(question.subscribers))
-    overlay.settle(overlay.first_sent, steps_max=1 + 2 * len(overlay.brokers) * targets_max)
+    overlay.settle(steps_max=1 + 2 * len(overlay.brokers) * targets_max)
     numbers = range(before, len(overlay.sent))
     hops = tuple(_hop(overlay, question, number, before) for number in numbers)
     losses = tuple(_loss(question, each, before) for each in overlay.lost)
@@ -67,12 +67,12 @@ class _Watched(InMemoryOverlay):
         for source, target in question.down:
             self.cut(source, target)
         self._load_links(question)
+        self.cause = None
 
-    def first_sent(self, directions: list[Direction]) -> tuple[Direction, int]:
-        """Choose what arrives next, as if all links were equally fast."""
-        direction = min(directions, key=lambda each: self.queues[each][0])
+    def step(self, direction: Direction, count: int = 1) -> list[Effect]:
+        """Let the next message of a direction arrive, and know that it led to what follows."""
         self.cause = self.queues[direction][0]
-        return direction, 1
+        return super().step(direction, count)
 
     def _load_links(self, question: Question) -> None:
         """Give the queues the state that was asked for."""

@@ -15,6 +15,7 @@ from octopis.gateway.context import Context
 from octopis.gateway.counts import Counts, registry_of
 from octopis.gateway.doors.events import subscribe
 from octopis.gateway.doors.publish import publish
+from octopis.gateway.doors.ways import Ways
 from octopis.gateway.live.poller import Poller
 from octopis.gateway.members.membership import Members
 from octopis.gateway.origins import Origins
@@ -37,13 +38,14 @@ class Gateway:
         self.counts = Counts()
         self.context = Context(view, options, self.counts, Members(view, options.limits))
         self.poller = Poller(view, options.limits.polls_per_s)
+        self.ways = Ways(view, options.limits)
         self._origins = Origins(options, is_secure=self.context.is_secure)
         self.connections: Callable[[], int] = lambda: 0
         """How many connections there are: the server says."""
 
         registry = registry_of(self.counts, lambda: self.connections())  # noqa: PLW0108 - set later
         self._routes = Starlette(
-            routes=routes_of(self.context, self.poller, registry, PAGE),
+            routes=routes_of(self.context, self.poller, self.ways, registry, PAGE),
             exception_handlers=HANDLERS,
         )
         self._app: App = self._answered
@@ -82,6 +84,7 @@ class Gateway:
     async def close(self) -> None:
         """Leave the overlay."""
         await self.poller.close()
+        await self.ways.close()
         await self.context.members.close()
 
     async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:

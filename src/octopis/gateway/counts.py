@@ -6,6 +6,7 @@ Labels are doors, kinds and statuses: they never grow with clients, filters or s
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import (
@@ -16,33 +17,9 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from octopis.broker.metrics.delays import Histogram, buckets
+
 _BOUNDS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-
-
-class Delays:
-    """A histogram of delays."""
-
-    def __init__(self) -> None:
-        self._counts = [0] * (len(_BOUNDS_S) + 1)
-        self._sum_s = 0.0
-
-    def add(self, delay_s: float) -> None:
-        """Count one."""
-        self._sum_s += delay_s
-        place = 0
-        for bound in _BOUNDS_S:
-            if delay_s <= bound:
-                break
-            place += 1
-        self._counts[place] += 1
-
-    def buckets(self) -> tuple[list[tuple[str, float]], float]:
-        """Return the counts up to each bound, and the sum of all delays."""
-        found, total = [], 0
-        for bound, count in zip((*map(str, _BOUNDS_S), "+Inf"), self._counts, strict=True):
-            total += count
-            found.append((bound, float(total)))
-        return found, self._sum_s
 
 
 @dataclass
@@ -67,7 +44,7 @@ class Counts:
     ended: Counter[str] = field(default_factory=Counter)
     """What a limit has ended, refused or slowed down, by that limit."""
 
-    publishing: Delays = field(default_factory=Delays)
+    publishing: Histogram = field(default_factory=partial(Histogram, _BOUNDS_S))
     """From a request that is whole to the overlay's answer."""
 
 
@@ -113,12 +90,11 @@ class GatewayCollector(Collector):
         yield GaugeMetricFamily(
             "octopis_gateway_connections", "Connections now", value=self._connections()
         )
-        buckets, sum_s = counts.publishing.buckets()
         yield HistogramMetricFamily(
             "octopis_gateway_publish_seconds",
             "From a whole request to the overlay's answer",
-            buckets=buckets,
-            sum_value=sum_s,
+            buckets=buckets(_BOUNDS_S, counts.publishing.counts),
+            sum_value=counts.publishing.sum_s,
         )
 
 

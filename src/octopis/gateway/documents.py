@@ -139,6 +139,9 @@ class Subscriber(Struct, frozen=True, forbid_unknown_fields=True):
     filter: str = "TRUE"
 
 
+_Links = Annotated[list[tuple[str, str]], Meta(max_length=10_000)]
+
+
 class RouteQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     """A notification that is published at a broker, and the links and brokers at fault meanwhile.
 
@@ -148,11 +151,13 @@ class RouteQuestion(Struct, frozen=True, forbid_unknown_fields=True):
 
     publish: str
     attributes: dict[str, Any] = {}
-    subscribers: list[Subscriber] = []
-    overloaded: list[tuple[str, str]] = []
-    dead: list[str] = []
-    cut: list[tuple[str, str]] = []
-    algorithms: list[WhatIfAlgorithm] = field(default_factory=lambda: list(_ALGORITHMS))
+    subscribers: Annotated[list[Subscriber], Meta(max_length=200)] = []
+    overloaded: _Links = []
+    dead: Annotated[list[str], Meta(max_length=1_000)] = []
+    cut: _Links = []
+    algorithms: Annotated[list[WhatIfAlgorithm], Meta(max_length=len(_ALGORITHMS))] = field(
+        default_factory=lambda: list(_ALGORITHMS)
+    )
     topology: str | None = None
 
 

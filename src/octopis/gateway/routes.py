@@ -28,6 +28,7 @@ from octopis.gateway.documents import (
     RouteQuestion,
 )
 from octopis.gateway.doors import asking, durable
+from octopis.gateway.doors.ways import Ways
 from octopis.gateway.doors.websocket import sockets
 from octopis.gateway.live.poller import Poller
 from octopis.gateway.live.stream import LiveStream
@@ -35,17 +36,17 @@ from octopis.gateway.members.member import Member
 from octopis.gateway.overlay_view import plan_of
 from octopis.gateway.page_files import HEADERS, PageFiles
 from octopis.gateway.problems import NOT_JSON, Problem, bad_json, problem_of
-from octopis.overlay.status import ask_all, totals
+from octopis.overlay.status import totals
 
 Handler = Callable[[Request], Awaitable[Response]]
 INTERNAL = "internal error: the gateway's log has more"
 
 
 def routes_of(
-    context: Context, poller: Poller, registry: CollectorRegistry, page: Path
+    context: Context, poller: Poller, ways: Ways, registry: CollectorRegistry, page: Path
 ) -> list[BaseRoute]:
     """Return all routes."""
-    questions = Questions(context, poller, registry, page)
+    questions = Questions(context, poller, ways, registry, page)
     return [
         Route("/", questions.page),
         Route("/favicon.ico", questions.favicon),
@@ -71,9 +72,9 @@ class Questions:
     """The answers that the routes give."""
 
     def __init__(
-        self, context: Context, poller: Poller, registry: CollectorRegistry, page: Path
+        self, context: Context, poller: Poller, ways: Ways, registry: CollectorRegistry, page: Path
     ) -> None:
-        self._context, self._poller = context, poller
+        self._context, self._poller, self._ways = context, poller, ways
         self._registry = registry
         self._page = page
         self._plan = plan_of(context.view)
@@ -122,7 +123,7 @@ class Questions:
         """How all brokers are now."""
         view = self._context.view
         async with self._context.onlooker(request.scope) as member:
-            found = await ask_all(view.addresses, credentials=member.credentials)
+            found = await member.status()
         return as_json(OverlayStatus(view.name, totals(found), found))
 
     async def live(self, _: Request) -> Response:
@@ -135,11 +136,10 @@ class Questions:
             return await self._broker(request.path_params["name"], member)
 
     async def _broker(self, name: str, member: Member) -> Response:
-        address = self._context.view.addresses.get(name)
-        if address is None:
+        if name not in self._context.view.addresses:
             known = ", ".join(list(self._context.view.addresses)[:20])
             raise Problem(404, f"there is no broker {name!r}; there are {known}")
-        found = (await ask_all({name: address}, credentials=member.credentials))[name]
+        found = (await member.status(name))[name]
         if "error" in found:
             raise Problem(503, str(found["error"]))
         return as_json(found)
@@ -161,7 +161,7 @@ class Questions:
         async with self._context.onlooker(request.scope):
             pass
         question = await self._read(request, RouteQuestion)
-        return as_json(asking.explain_ways(self._context.view, question))
+        return Response(await self._ways.explain(question), media_type="application/json")
 
     # Durable subscriptions, and sockets
 

@@ -9,20 +9,24 @@ from octopis.client.credentials import Given
 from octopis.errors import OctopisError, OperationFailed
 
 _Answer = TypeVar("_Answer")
-_AT_ONCE = 16
+AT_ONCE = 16
 CONNECT_S = 3.0
 
 
-async def ask_each(
+async def ask_each(  # noqa: PLR0913 - what a client is told
     addresses: Mapping[str, str],
     question: Callable[[Client], Awaitable[_Answer]],
     *,
     connect_s: float = CONNECT_S,
     observer: bool = False,
     credentials: Given = None,
+    room: asyncio.Semaphore | None = None,
 ) -> dict[str, _Answer | OctopisError]:
-    """Return what each broker answers, or why it does not. `addresses` are by broker."""
-    room = asyncio.Semaphore(_AT_ONCE)
+    """Return what each broker answers, or why it does not. `addresses` are by broker.
+
+    `room` bounds the connections at a time of all who ask with it.
+    """
+    room = room or asyncio.Semaphore(AT_ONCE)
 
     async def ask(address: str) -> _Answer | OctopisError:
         place = f"octopis://{address}"

@@ -1,5 +1,6 @@
 """Asks every broker of an overlay for its durable subscriptions, over the wire."""
 
+from asyncio import Semaphore
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -50,7 +51,10 @@ class Found(NamedTuple):
 
 
 async def ask_durables(
-    addresses: Mapping[str, str], connect_s: float = CONNECT_S, credentials: Given = None
+    addresses: Mapping[str, str],
+    connect_s: float = CONNECT_S,
+    credentials: Given = None,
+    room: Semaphore | None = None,
 ) -> Found:
     """Return the durable subscriptions of all brokers. Raises InvalidConfiguration without disks.
 
@@ -60,7 +64,7 @@ async def ask_durables(
     durables: list[Hosted] = []
     silent: dict[str, str] = {}
     answers = await ask_each(
-        addresses, Client.durables, connect_s=connect_s, credentials=credentials
+        addresses, Client.durables, connect_s=connect_s, credentials=credentials, room=room
     )
     for broker, answer in answers.items():
         # None of them has a disk, or all know the same roles.

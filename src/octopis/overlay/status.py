@@ -1,5 +1,6 @@
 """Asks every broker of an overlay how it is, over the wire."""
 
+from asyncio import Semaphore
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,11 +14,19 @@ Statuses = dict[str, dict[str, Any]]
 
 
 async def ask_all(
-    addresses: Mapping[str, str], connect_s: float = CONNECT_S, credentials: Given = None
+    addresses: Mapping[str, str],
+    connect_s: float = CONNECT_S,
+    credentials: Given = None,
+    room: Semaphore | None = None,
 ) -> Statuses:
     """Return the status of each broker with its `address`; `error` where it cannot be reached."""
     found = await ask_each(
-        addresses, Client.status, connect_s=connect_s, observer=True, credentials=credentials
+        addresses,
+        Client.status,
+        connect_s=connect_s,
+        observer=True,
+        credentials=credentials,
+        room=room,
     )
     return {
         broker: {

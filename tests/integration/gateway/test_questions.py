@@ -1,5 +1,6 @@
 """What a gateway answers about filters, ways and the overlay."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from support.gateway import Gateway, curl, events, post
@@ -42,6 +43,41 @@ def test_ways_are_explained_under_each_algorithm(gateway: Gateway):
     lost = post(f"{gateway.url}/routes/explain", {**own, "algorithms": ["tnr"]}).json["algorithms"]
     assert lost["tnr"]["lost"] == ["S"]
     assert post(f"{gateway.url}/routes/explain", {"publish": "z,0"}).status == 400
+
+
+def test_question_about_ways_is_bounded_and_says_each_algorithm_once(gateway: Gateway):
+    own = {"publish": "a,0", "subscribers": [{"name": "S", "broker": "b,1"}]}
+    twice = post(f"{gateway.url}/routes/explain", {**own, "algorithms": ["tnr", "tnr"]})
+    assert list(twice.json["algorithms"]) == ["tnr"]
+    for name, value in (
+        ("algorithms", ["tnr"] * 1_000),
+        ("dead", ["b,1"] * 1_001),
+        ("cut", [["a,0", "b,0"]] * 10_001),
+        ("overloaded", [["a,0", "b,0"]] * 10_001),
+        ("subscribers", [{"name": f"S{n}", "broker": "b,1"} for n in range(201)]),
+    ):
+        found = post(f"{gateway.url}/routes/explain", {**own, name: value})
+        assert (found.status, f"$.{name}" in found.json["detail"]) == (400, True)
+
+
+def test_gateway_serves_others_while_ways_are_explained(gateway: Gateway):
+    def explained() -> int:
+        brokers = [f"{region},{cluster}" for region in ("i", "v", "x") for cluster in range(5)]
+        question = {
+            "publish": "i,0",
+            "subscribers": [
+                {"name": f"S{n}", "broker": brokers[n % len(brokers)]} for n in range(200)
+            ],
+            "topology": "paper",
+        }
+        return post(f"{gateway.url}/routes/explain", question).status
+
+    with ThreadPoolExecutor() as pool:
+        asked = [pool.submit(explained) for _ in range(2)]
+        for _ in range(5):
+            gateway.publish({"test": "meanwhile"})
+        assert not all(each.done() for each in asked)
+        assert [each.result() for each in asked] == [200] * 2
 
 
 def test_overlay_is_described_and_asked(gateway: Gateway):

@@ -146,3 +146,20 @@ def test_token_in_the_query_is_no_token(secured: Secured):
     assert curl(f"{secured.url}/overlay?token={token}").status == 401
     assert curl(f"{secured.url}/overlay?access_token={token}").status == 401
     assert token not in secured.log()
+
+
+def test_post_that_the_role_forbids_is_the_only_one_that_is_refused(secured: Secured):
+    headers = {"Authorization": f"Bearer {secured.token('pat')}"}
+    connections = [secured.gateway.connection() for _ in range(32)]
+    for turn in range(8):
+        for n, each in enumerate(connections):
+            body = json.dumps({"price": 5_000 if n == turn else n})
+            each.request("POST", "/notifications", body, headers)
+        answers = [each.getresponse() for each in connections]
+        said = [each.read() for each in answers]
+        assert [each.status for each in answers] == [
+            403 if n == turn else 202 for n in range(len(connections))
+        ]
+        assert b"notification 1 of 1 is not what your role may publish" in said[turn]
+    for each in connections:
+        each.close()

@@ -1,5 +1,7 @@
+from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ from octopis.core.routing import (
     NotificationMessage,
     Reason,
 )
+from octopis.core.routing.in_memory import InMemoryOverlay
 from octopis.core.topology import LinkKind, from_catalogue, grow
 from octopis.explain.explainer import explain
 from octopis.explain.explanation import RouteExplanation
@@ -243,3 +246,19 @@ def test_a_long_way_is_no_trouble():
     question = Question(scot, first, Notification({}), (subscriber("S", last.short),))
     answer = explain(question, Algorithm.SNR)
     assert len(answer.paths["S"]) == 1_500
+
+
+class _Unsearched(dict[Any, Any]):
+    """Queues that nobody goes through one by one."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise AssertionError("to look at all queues for each message makes work of work")
+
+
+def test_next_message_is_found_without_a_look_at_all_queues():
+    network = InMemoryOverlay(SCOT_7, Algorithm.BID)
+    network.queues = _Unsearched()
+    network.subscribe(SCOT_7.brokers[0], "S", "S", "TRUE")
+    network.settle()
+    assert len(network.sent) > len(SCOT_7.brokers)
+    assert not network.queues

@@ -1,10 +1,12 @@
 """What the dashboard's list of events has of overloads that come and go."""
 
+from typing import Any
+
 import pytest
 
 from octopis.gateway.live.asking import Watched
 from octopis.gateway.live.changes import Changes, Events
-from octopis.gateway.live.pulse import LiveEvent
+from octopis.gateway.live.pulse import LiveEvent, pulse_of
 
 PULSE_MS = 500
 
@@ -84,3 +86,50 @@ def test_overload_of_a_broker_that_died_has_no_relief(
     looked: Looked, pattern: str, told: list[str]
 ):
     assert [kind for kind, _ in looked.see(pattern)] == told
+
+
+def client(dropped: int, *, backpressure: bool = False) -> dict[str, Any]:
+    numbers = dict.fromkeys(("subscriptions", "queue_length"), 0)
+    return {**numbers, "dropped": dropped, "backpressure": backpressure}
+
+
+class Subscribed(Watched):
+    """A broker with one client, looked at twice a second."""
+
+    def __init__(self) -> None:
+        super().__init__("a,0", "127.0.0.1:1")
+        self.events = Events()
+        self.changes = Changes(self.events)
+
+    def see(self, about: dict[str, Any]) -> bool:
+        """Look once; return whether the page shows the client as slow."""
+        at_ms = round(1_000 * self.at) + PULSE_MS
+        status = {"uptime_s": at_ms / 1_000, "links": {}, "clients": {"carl": about}, "drops": {}}
+        status |= {"published": 0, "counters": {}}
+        self.before, self.before_at = self.status, self.at
+        self.status, self.at = status, at_ms / 1_000
+        self.changes.look(self, at_ms)
+        pulse = pulse_of(at_ms, [self], {})
+        assert pulse.brokers["a,0"].slow_clients == len(pulse.slow)
+        return [each.client for each in pulse.slow] == ["carl"]
+
+    def told(self) -> int:
+        return sum(each.kind == "slow_client" for each in self.events.since(0))
+
+
+def test_client_that_has_once_lost_something_is_not_slow_for_ever():
+    broker = Subscribed()
+    assert not broker.see(client(dropped=7))  # that was before anybody looked
+    assert broker.see(client(dropped=8))
+    assert not any(broker.see(client(dropped=8)) for _ in range(7))
+    assert broker.told() == 1
+    assert broker.see(client(dropped=9))
+    assert broker.told() == 2
+
+
+def test_client_is_slow_while_there_is_backpressure_and_that_is_told_once():
+    broker = Subscribed()
+    assert not broker.see(client(0))
+    pattern = [True, False, True, True, False, True]
+    assert [broker.see(client(0, backpressure=each)) for each in pattern] == pattern
+    assert broker.told() == 1

@@ -5,7 +5,6 @@ import platform
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import TimeoutError as LateError
-from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from prometheus_client.core import (
@@ -16,9 +15,9 @@ from prometheus_client.core import (
     Metric,
 )
 from prometheus_client.registry import Collector
-from prometheus_client.utils import floatToGoString
 
 from octopis.broker.metrics.declared import HistogramCopy, Kind, Told, read_into
+from octopis.broker.metrics.delays import buckets
 from octopis.broker.metrics.families import FAMILIES
 from octopis.broker.settings import OverlayConfiguration
 from octopis.core.delivery.options import Level
@@ -103,9 +102,7 @@ def _rendered(told: Told) -> Metric:
         histogram = HistogramMetricFamily(metric.name, metric.meaning, labels=told.labels)
         for labels, value in told.samples:
             assert isinstance(value, HistogramCopy), f"{metric.name} is a histogram"
-            bounds = [*map(floatToGoString, value.bounds), "+Inf"]
-            counts = accumulate(value.counts)
-            histogram.add_metric(labels, list(zip(bounds, counts, strict=True)), value.sum_s)
+            histogram.add_metric(labels, buckets(value.bounds, value.counts), value.sum_s)
         return histogram
     kind = CounterMetricFamily if metric.kind is Kind.COUNTER else GaugeMetricFamily
     family = kind(metric.name, metric.meaning, labels=told.labels)

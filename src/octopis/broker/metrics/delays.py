@@ -7,6 +7,7 @@ only when somebody asks.
 import time
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from octopis.core.matching import BitsetIndex
@@ -39,6 +40,12 @@ class Histogram:
         """Count one that took so long."""
         self.counts[bisect_left(self.bounds, seconds)] += 1
         self.sum_s += seconds
+
+
+def buckets(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
+    """Return how many took no longer than each bound, as Prometheus wants it."""
+    names = [*map(str, bounds), "+Inf"]
+    return list(zip(names, map(float, accumulate(counts)), strict=True))
 
 
 class Sampled(Histogram):

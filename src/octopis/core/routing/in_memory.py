@@ -61,6 +61,8 @@ class InMemoryOverlay:
         self.sent: list[Sent] = []
         self.delivered: list[Delivered] = []
         self._lives = 0
+        self._oldest = 0
+        """No message before this one is on its way."""
 
     def subscribe(
         self,
@@ -118,10 +120,19 @@ class InMemoryOverlay:
             if not self.queues:
                 return
             if choose is None:
-                self.step(min(self.queues, key=lambda direction: self.queues[direction][0]))
+                self.step(self._with_oldest())
             else:
                 self.step(*choose(list(self.queues)))
         raise AssertionError("messages keep travelling: there is a loop")
+
+    def _with_oldest(self) -> Direction:
+        """Return the direction in which the oldest message goes that is on its way."""
+        while True:
+            source, target = self.sent[self._oldest][:2]
+            queue = self.queues.get((source, target))
+            if queue and queue[0] == self._oldest:
+                return source, target
+            self._oldest += 1
 
     def cut(self, one: BrokerId, other: BrokerId, *, unsent: bool = False) -> None:
         """Break a link in both directions; what is on its way is gone, or `unsent`."""

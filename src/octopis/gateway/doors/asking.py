@@ -23,11 +23,9 @@ from octopis.gateway.documents import (
     RouteQuestion,
 )
 from octopis.gateway.doors.notations import checked
-from octopis.gateway.overlay_view import OverlayView
 from octopis.gateway.problems import Problem
 
 _BROKERS_MAX = 1_000
-_SUBSCRIBERS_MAX = 200
 
 
 def check_filter(question: FilterQuestion) -> CheckedFilter:
@@ -45,14 +43,17 @@ def explain_filter(question: ExplainQuestion) -> ExplainedFilter:
     return ExplainedFilter(lines[0].truth, lines)
 
 
-def explain_ways(view: OverlayView, question: RouteQuestion) -> RouteAnswers:
-    """Return where a notification goes under each algorithm."""
-    scot = _scot(view, question.topology)
-    if len(scot.brokers) > _BROKERS_MAX or len(question.subscribers) > _SUBSCRIBERS_MAX:
+def explain_ways(own: SCOT | None, question: RouteQuestion) -> RouteAnswers:
+    """Return where a notification goes under each algorithm. `own` is asked about by no name."""
+    scot = own
+    if scot is None:
+        assert question.topology is not None, "without an overlay there is a name"
+        scot = from_catalogue(question.topology).scot
+    if len(scot.brokers) > _BROKERS_MAX:
         raise Problem(
             413,
-            f"ways are explained for up to {_BROKERS_MAX:,} brokers and {_SUBSCRIBERS_MAX} "
-            "subscribers: use octopis route explain for more",
+            f"ways are explained for up to {_BROKERS_MAX:,} brokers: use octopis route explain "
+            "for more",
         )
     asked = Question(
         scot,
@@ -68,7 +69,10 @@ def explain_ways(view: OverlayView, question: RouteQuestion) -> RouteAnswers:
         frozenset((scot.broker(one), scot.broker(other)) for one, other in question.cut),
     )
     return RouteAnswers(
-        {name: _answer(explain_route(asked, Algorithm(name))) for name in question.algorithms}
+        {
+            name: _answer(explain_route(asked, Algorithm(name)))
+            for name in dict.fromkeys(question.algorithms)
+        }
     )
 
 
@@ -77,16 +81,6 @@ def _filter(name: str, text: str) -> Filter:
         return parse_filter(text)
     except InvalidFilter as failure:
         raise InvalidSubscription(f"the filter of {name}: {failure}", name) from failure
-
-
-def _scot(view: OverlayView, topology: str | None) -> SCOT:
-    if topology is not None and (view.overlay is None or topology != view.overlay.topology.name):
-        return from_catalogue(topology).scot
-    if view.overlay is None:
-        raise Problem(
-            409, "this gateway knows only addresses of its overlay: name a topology in the question"
-        )
-    return view.overlay.configuration.scot
 
 
 def _lines(found: FilterExplanation, depth: int) -> Iterator[ExplainedLine]:

@@ -23,9 +23,10 @@ async def pull(context: Context, scope: Scope, name: str) -> Excerpt:
     wait_ms = whole_number(query, "wait_ms", 0, _WAIT_MS_MAX)
     after = whole_number(query, "after", 0, _POSITION_MAX) if one(query, "after") else None
     limit_s = context.limits.answer_s
-    async with context.member(scope) as member, member.at_home(name) as client:
-        async with answered_within(limit_s):
-            info = await client.open_durable(name)
+    async with (
+        context.member(scope) as member,
+        member.opened_at_home(name) as (client, info),
+    ):
         begin = info.acked if after is None else after
         if begin < info.acked:
             reason = f"{name!r} has positions from {info.acked + 1:,} on: after is {info.acked:,}"
@@ -44,10 +45,9 @@ async def acknowledge(
     """Release all of a durable subscription up to a position, for good."""
     async with (
         context.member(scope) as member,
-        member.at_home(name) as client,
+        member.opened_at_home(name) as (client, info),
         answered_within(context.limits.answer_s),
     ):
-        info = await client.open_durable(name)
         if asked.epoch is not None and asked.epoch != str(info.epoch):
             raise Problem(410, f"the durable subscription {name!r} was made anew since")
         if asked.position > info.end:

@@ -44,7 +44,7 @@ async def publish(context: Context, scope: Scope, receive: Receive, send: Send) 
         except Problem as problem:
             context.counts.published[door] += problem.document.accepted or 0
             raise
-    context.counts.publishing.add(asyncio.get_running_loop().time() - started)
+    context.counts.publishing.observe(asyncio.get_running_loop().time() - started)
     context.counts.published[door] += len(found)
     done = _ONE if len(found) == 1 else msgspec.json.encode(Accepted(len(found)))
     await answer(send, HTTPStatus.ACCEPTED, done)

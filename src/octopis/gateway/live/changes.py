@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from octopis.gateway.live.asking import Watched
-from octopis.gateway.live.overloads import Overloads
-from octopis.gateway.live.pulse import EventKind, LiveEvent, is_slow
+from octopis.gateway.live.overloads import RELIEF_MS, Overloads
+from octopis.gateway.live.pulse import EventKind, LiveEvent, slow_clients
 
 EVENTS_KEPT = 100
 
@@ -37,6 +37,8 @@ class Changes:
         self._events = events
         self._last: dict[str, dict[str, Any] | None] = {}
         self._overloads = Overloads()
+        self._slow: dict[str, dict[str, int]] = {}
+        """When clients were last seen slow, by broker."""
 
     def look(self, each: Watched, at_ms: int) -> None:
         """Note what has happened at a broker that was just asked."""
@@ -48,7 +50,21 @@ class Changes:
             self._events.add(at_ms, "broker_down", f"{each.name} does not answer")
         for kind, text in self._overloads.look(each.name, before, now, at_ms):
             self._events.add(at_ms, kind, text)
+        for text in self._became_slow(each.name, before, now, at_ms):
+            self._events.add(at_ms, "slow_client", text)
         self._last[each.name] = now
+
+    def _became_slow(
+        self, name: str, before: dict[str, Any] | None, now: dict[str, Any] | None, at_ms: int
+    ) -> Iterator[str]:
+        """Yield who is slow and was not: what flickers is told once, as overloads are."""
+        seen = self._slow.setdefault(name, {})
+        for client in [each for each, last_ms in seen.items() if at_ms - last_ms >= RELIEF_MS]:
+            del seen[client]
+        for client, about in ({} if now is None else slow_clients(before, now)).items():
+            if client not in seen:
+                yield f"{client} at {name} is slow: {about['queue_length']:,} wait"
+            seen[client] = at_ms
 
 
 def _happened(
@@ -66,10 +82,6 @@ def _happened(
         return
     for other, link in now["links"].items():
         yield from _on_link(name, other, before["links"].get(other, link), link)
-    for client, about in now["clients"].items():
-        was = before["clients"].get(client)
-        if is_slow(about) and (was is None or not is_slow(was)):
-            yield "slow_client", f"{client} at {name} is slow: {about['queue_length']:,} wait"
     for what, count in now["drops"].items():
         more = count - before["drops"].get(what, 0)
         if more > 0:

@@ -10,9 +10,6 @@ from msgspec import Struct
 
 from octopis.gateway.live.asking import Watched
 
-SLOW_FROM = 1_000
-"""Deliveries that wait at a broker for a client, from which on it counts as slow."""
-
 EventKind = Literal[
     "link_down",
     "link_up",
@@ -66,7 +63,7 @@ class LiveDurable(Struct, frozen=True):
 
 
 class SlowClient(Struct, frozen=True):
-    """A client that takes less than comes."""
+    """A client behind by `client_queues.high_water`, or that has just lost deliveries."""
 
     client: str
     broker: str
@@ -120,15 +117,22 @@ def pulse_of(at_ms: int, watched: Iterable[Watched], neighbours: dict[str, list[
         )
         found.slow.extend(
             SlowClient(client, each.name, about["queue_length"], about["dropped"])
-            for client, about in status["clients"].items()
-            if is_slow(about)
+            for client, about in slow_clients(each.before, status).items()
         )
     return found
 
 
-def is_slow(client: dict[str, Any]) -> bool:
-    """Tell whether a client of a broker counts as slow."""
-    return bool(client["queue_length"] >= SLOW_FROM or client["dropped"])
+def slow_clients(before: dict[str, Any] | None, now: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the clients of a broker that are slow now, by two answers of it.
+
+    They are those that `octopis_slow_clients` counts, and those that lost something between.
+    """
+    known = {} if before is None else before["clients"]
+    return {
+        client: about
+        for client, about in now["clients"].items()
+        if about["backpressure"] or about["dropped"] > known.get(client, about)["dropped"]
+    }
 
 
 def _broker(each: Watched) -> LiveBroker:
@@ -144,7 +148,7 @@ def _broker(each: Watched) -> LiveBroker:
         delivered_s=_rate(each, "counters", "deliveries"),
         queued=sum(link["queue_length"] for link in status["links"].values())
         + sum(client["queue_length"] for client in clients),
-        slow_clients=sum(map(is_slow, clients)),
+        slow_clients=len(slow_clients(each.before, status)),
     )
 
 

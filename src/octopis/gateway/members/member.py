@@ -6,15 +6,15 @@ connection, requests wait a little and are then told that the overlay is away.
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 
 from octopis.client.client import Client
 from octopis.client.credentials import Credentials
 from octopis.core.filters import Filter
 from octopis.core.wire.control import LOG_IN_ANEW
+from octopis.core.wire.durable import DurableInfo
 from octopis.errors import (
-    ConnectionFailed,
     ConnectionLost,
     InvalidConfiguration,
     InvalidSubscription,
@@ -22,27 +22,32 @@ from octopis.errors import (
     NotPermitted,
     OctopisError,
 )
+from octopis.gateway.members.homes import FOR_EVER_S, Homes
+from octopis.gateway.members.lately import Lately, heard
 from octopis.gateway.overlay_view import OverlayView
 from octopis.gateway.problems import Problem, answered_within, away, problem_of
 from octopis.gateway.readers.feeds import Feeds
 from octopis.gateway.readers.reader import Reader
 from octopis.gateway.settings import GatewayLimits
-from octopis.overlay.durables import ask_durables
+from octopis.overlay.durables import Found, ask_durables
+from octopis.overlay.status import Statuses, ask_all
 
-FOR_EVER_S = 10.0 * 365 * 86_400
 STATUS_S = 2.0
 """So long it counts that a role may see how brokers are; then it is asked for again."""
-
-_HOMES_KEPT = 8
 
 
 class Member:
     """One identity's client, and what it reads."""
 
     def __init__(
-        self, view: OverlayView, limits: GatewayLimits, credentials: Credentials | None = None
+        self,
+        view: OverlayView,
+        limits: GatewayLimits,
+        room: asyncio.Semaphore,
+        credentials: Credentials | None = None,
     ) -> None:
-        self._view, self._limits = view, limits
+        """Begin to log in. `room` bounds the connections over which all members ask brokers."""
+        self._view, self._limits, self._room = view, limits, room
         self.credentials = credentials
         # A login that may be wrong is not tried for ever.
         retry_s = FOR_EVER_S if credentials is None else limits.patience_s
@@ -65,8 +70,10 @@ class Member:
         self._readers: set[Reader] = set()
         self._sees_status_until = 0.0
         self._opening = asyncio.create_task(self.client.open())
-        self._opening.add_done_callback(_heard)
-        self._homes: dict[str, tuple[Client, int]] = {}
+        self._opening.add_done_callback(heard)
+        self._homes = Homes(credentials)
+        self._statuses: dict[str, Lately[Statuses]] = {}
+        self._durables = Lately(self._ask_durables)
         self._known: dict[str, str] = {}
         """At which broker durable subscriptions were last seen, by name."""
 
@@ -118,8 +125,8 @@ class Member:
             self.ends.cancel()
         self._opening.cancel()
         await asyncio.gather(self._opening, return_exceptions=True)
-        for client in (self.client, *(each for each, _ in self._homes.values())):
-            await client.close()
+        await self._homes.close()
+        await self.client.close()
 
     async def connected(self) -> Client:
         """Return the client once it is connected, or raise Problem where the overlay is away."""
@@ -150,35 +157,17 @@ class Member:
             raise problem_of(failure) from failure
         self._sees_status_until = loop.time() + STATUS_S
 
-    # Durable subscriptions live at one broker each
-
-    async def home_of(self, name: str) -> str | None:
-        """Return the address of the broker where a durable subscription lives, if it is there.
-
-        Raises Problem where brokers that may have it do not answer, or where none has a disk.
-        """
-        if name in self._known:
-            return self._known[name]
-        try:
-            found = await ask_durables(
-                self._view.addresses, self._limits.patience_s, self.credentials
+    async def status(self, broker: str = "") -> Statuses:
+        """Return how all brokers are, or one, as they said half a second ago at most."""
+        if broker not in self._statuses:
+            all_ = self._view.addresses
+            addresses = {broker: all_[broker]} if broker else all_
+            self._statuses[broker] = Lately(
+                partial(ask_all, addresses, credentials=self.credentials, room=self._room)
             )
-        except NotPermitted as failure:
-            raise problem_of(failure) from failure
-        except InvalidConfiguration as failure:
-            raise Problem(409, f"this overlay keeps nothing on disk: {failure}") from failure
-        hosted = found.get(name)
-        if hosted is None:
-            if found.silent:
-                silent = " ".join(found.silent)
-                raise away(f"{name!r} may live at a broker that does not answer: {silent}")
-            return None
-        self._known[name] = self._view.addresses[hosted.host]
-        return self._known[name]
+        return await self._statuses[broker].get()
 
-    def forget_home(self, name: str) -> None:
-        """Look for a durable subscription anew the next time: it has moved, or is gone."""
-        self._known.pop(name, None)
+    # Durable subscriptions live at one broker each
 
     @asynccontextmanager
     async def at_home(self, name: str, *, makes: Filter | None = None) -> AsyncIterator[Client]:
@@ -187,73 +176,75 @@ class Member:
         Where it is nowhere, that is the broker of the member's own client if it `makes` one, and
         else 404.
         """
-        was_known = name in self._known
-        address = await self.home_of(name)
-        if was_known and address is not None and not await self._lives_at(name, address):
-            self.forget_home(name)
-            address = await self.home_of(name)
+        async with self.opened_at_home(name, makes=makes) as (client, _):
+            yield client
+
+    @asynccontextmanager
+    async def opened_at_home(
+        self, name: str, *, makes: Filter | None = None
+    ) -> AsyncIterator[tuple[Client, DurableInfo]]:
+        """Do what `at_home` does, and say how the durable subscription is."""
+        async with AsyncExitStack() as stack:
+            try:
+                yield await self._opened_at_home(name, makes, stack)
+            except InvalidSubscription:
+                self._forget_home(name)
+                raise
+
+    async def _opened_at_home(
+        self, name: str, makes: Filter | None, stack: AsyncExitStack
+    ) -> tuple[Client, DurableInfo]:
+        address = self._known.get(name) or await self._home_of(name, may_be_old=makes is None)
+        if address is not None:
+            try:
+                return await self._open(name, address, stack)
+            except InvalidSubscription:  # it has moved, or ended
+                self._forget_home(name)
+                address = await self._home_of(name, may_be_old=False)
         if address is None:
             if makes is None:
                 raise Problem(404, f"there is no durable subscription {name!r}: give a filter")
             client = await self.connected()
             async with answered_within(self._limits.answer_s):
-                await client.open_durable(name, makes)
+                info = await client.open_durable(name, makes)
             assert client.broker is not None
             address = self._view.addresses.get(client.broker.short, "")
             if not address:  # only addresses are known
-                yield client
-                return
-            self._known[name] = address
+                return client, info
+        return await self._open(name, address, stack)
+
+    async def _open(
+        self, name: str, address: str, stack: AsyncExitStack
+    ) -> tuple[Client, DurableInfo]:
+        client = await stack.enter_async_context(self._homes.at(address))
+        async with answered_within(self._limits.answer_s):
+            info = await client.open_durable(name)
+        self._known[name] = address
+        return client, info
+
+    async def _home_of(self, name: str, *, may_be_old: bool) -> str | None:
+        """Return the address of the broker where a durable subscription lives, if it is there.
+
+        Raises Problem where brokers that may have it do not answer, or where none has a disk.
+        """
         try:
-            async with self._at(address) as client:
-                yield client
-        except InvalidSubscription:
-            self.forget_home(name)
-            raise
+            found = await self._durables.get(may_be_old=may_be_old)
+        except NotPermitted as failure:
+            raise problem_of(failure) from failure
+        except InvalidConfiguration as failure:
+            raise Problem(409, f"this overlay keeps nothing on disk: {failure}") from failure
+        hosted = found.get(name)
+        if hosted is None and found.silent:
+            silent = " ".join(found.silent)
+            raise away(f"{name!r} may live at a broker that does not answer: {silent}")
+        return None if hosted is None else self._view.addresses[hosted.host]
 
-    async def _lives_at(self, name: str, address: str) -> bool:
-        """Tell whether a durable subscription is where it was seen: it may have moved, or ended."""
-        async with self._at(address) as client:
-            try:
-                async with answered_within(self._limits.answer_s):
-                    await client.open_durable(name)
-            except InvalidSubscription:
-                return False
-            return True
+    async def _ask_durables(self) -> Found:
+        return await ask_durables(
+            self._view.addresses, self._limits.patience_s, self.credentials, self._room
+        )
 
-    @asynccontextmanager
-    async def _at(self, address: str) -> AsyncIterator[Client]:
-        if address not in self._homes:
-            options: dict[str, Any] = {"connect_s": 2.0, "reconnect_s": FOR_EVER_S}
-            client = Client(f"octopis://{address}", **options, credentials=self.credentials)
-            try:
-                await client.open()
-            except LoginFailed as failure:
-                raise problem_of(failure) from failure
-            except ConnectionFailed as failure:
-                raise away(str(failure)) from failure
-            if address in self._homes:  # another was quicker
-                await client.close()
-            else:
-                self._homes[address] = client, 0
-        client, users = self._homes[address]
-        self._homes[address] = client, users + 1
-        try:
-            yield client
-        finally:
-            client, users = self._homes.pop(address)
-            self._homes[address] = client, users - 1
-            await self._let_go()
-
-    async def _let_go(self) -> None:
-        """Close clients that nobody has used for longest."""
-        idle = [address for address, (_, users) in self._homes.items() if not users]
-        for address in idle[: max(0, len(self._homes) - _HOMES_KEPT)]:
-            client, _ = self._homes.pop(address)
-            await client.close()
-
-
-def _heard(task: "asyncio.Task[None]") -> None:
-    """Let nobody complain that a failure was not heard of: `failure` has it."""
-    if not task.cancelled():
-        task.exception()
+    def _forget_home(self, name: str) -> None:
+        """Look for a durable subscription anew the next time."""
+        self._known.pop(name, None)
+        self._durables.forget()

@@ -10,12 +10,14 @@ import time
 from collections import OrderedDict
 
 from octopis.errors import LoginFailed, OctopisError
+from octopis.gateway.members.homes import FOR_EVER_S
 from octopis.gateway.members.logins import Logins
-from octopis.gateway.members.member import FOR_EVER_S, Member
+from octopis.gateway.members.member import Member
 from octopis.gateway.overlay_view import OverlayView
 from octopis.gateway.problems import Problem, away
 from octopis.gateway.security import EXPIRED, expiry_of
 from octopis.gateway.settings import GatewayLimits
+from octopis.overlay.asking import AT_ONCE
 
 _AWAY = (OctopisError, TimeoutError)
 
@@ -25,6 +27,9 @@ class Members:
 
     def __init__(self, view: OverlayView, limits: GatewayLimits) -> None:
         self._view, self._limits = view, limits
+        self._room = asyncio.Semaphore(AT_ONCE)
+        """Connections over which brokers are asked, for all members together."""
+
         self._anybody: Member | None = None
         self._members: OrderedDict[bytes, Member] = OrderedDict()
         self._logins = Logins(limits)
@@ -35,7 +40,7 @@ class Members:
         """Return the member of everybody, of an overlay without security."""
         assert self._view.security is None, "with security everybody says who it is"
         if self._anybody is None:
-            self._anybody = Member(self._view, self._limits)
+            self._anybody = Member(self._view, self._limits, self._room)
         return self._anybody
 
     async def of(self, token: str, host: str) -> Member:
@@ -75,7 +80,8 @@ class Members:
     async def _log_in(self, key: bytes, token: str, host: str, expires_at: float) -> Member:
         assert self._view.security is not None, "only then there are tokens"
         async with self._logins.turn(key, host):
-            member = Member(self._view, self._limits, self._view.security.of(token))
+            credentials = self._view.security.of(token)
+            member = Member(self._view, self._limits, self._room, credentials)
             try:
                 await member.opened()
                 self._make_room()

@@ -1,5 +1,5 @@
 /** Small uPlot charts of the last minutes, in the colours of the page. */
-import { el } from "./dom.js";
+import { colourOf, el } from "./dom.js";
 import { count } from "./format.js";
 
 const HEIGHT = 118;
@@ -28,10 +28,8 @@ export class Chart {
   draw() {
     if (!this.root.clientWidth) return;
     this.plot?.destroy();
-    const style = getComputedStyle(document.documentElement);
-    const colour = (name) => style.getPropertyValue(`--${name}`).trim();
     const axis = {
-      stroke: colour("quiet"), grid: { stroke: colour("line"), width: 1 },
+      stroke: colourOf("quiet"), grid: { stroke: colourOf("line"), width: 1 },
       ticks: { show: false }, font: "10px system-ui, sans-serif",
     };
     this.plot = new window.uPlot({
@@ -48,7 +46,7 @@ export class Chart {
       series: [
         { value: (_, at) => (at === null ? "now" : minute(at)), label: "at" },
         ...this.lines.map((line) => ({
-          label: line.label, stroke: colour(line.colour), width: 1.5, dash: line.dash,
+          label: line.label, stroke: colourOf(line.colour), width: 1.5, dash: line.dash,
           points: { show: false }, spanGaps: false,
           value: (plot, number, row, at) => shown(at === null ? plot.data[row].at(-1) : number),
         })),

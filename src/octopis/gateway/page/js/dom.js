@@ -53,3 +53,13 @@ export function settled(work, milliseconds) {
     timer = setTimeout(work, milliseconds);
   };
 }
+
+/** Return a colour of the page as it is now, for what is not drawn by style sheets. */
+export function colourOf(name) {
+  const probe = document.createElement("span");
+  probe.style.color = `var(--${name})`;
+  document.body.append(probe);
+  const found = getComputedStyle(probe).color; // a variable itself would still hold both schemes
+  probe.remove();
+  return found;
+}

@@ -22,7 +22,7 @@ export class WhatIf {
     this.ways = new Ways(byId("ways"));
     this.attributes = new AttributesField(byId("whatif-attributes"), () => this.ask());
     this.soon = settled(() => this.ask(), 150);
-    this.asked = 0;
+    this.isAsking = this.isOld = false;
     this.empty();
     byId("whatif-now").addEventListener("click", () => this.takeNow());
     byId("whatif-clear").addEventListener("click", () => this.clear());
@@ -196,7 +196,24 @@ export class WhatIf {
     root.append(layer);
   }
 
+  /** Ask one question at a time: what was chosen meanwhile is asked after the answer. */
   async ask() {
+    if (this.isAsking) {
+      this.isOld = true;
+      return;
+    }
+    this.isAsking = true;
+    try {
+      do {
+        this.isOld = false;
+        await this.askOnce();
+      } while (this.isOld);
+    } finally {
+      this.isAsking = false;
+    }
+  }
+
+  async askOnce() {
     const { json } = this.attributes;
     if (!this.isShown || json === null || !this.publisher) return;
     const pairs = (names) => [...names].map((name) => name.split(">"));
@@ -205,12 +222,11 @@ export class WhatIf {
       subscribers: [...this.subscribers].map(([broker, filter]) => ({ name: `S at ${broker}`, broker, filter })),
       overloaded: pairs(this.overloaded), dead: [...this.dead], cut: pairs(this.cut),
     });
-    const number = ++this.asked;
     try {
       const found = await ask("/routes/explain", `${question.slice(0, -1)},"attributes":${json}}`);
-      if (number === this.asked) this.ways.show(found.algorithms, this);
+      if (!this.isOld) this.ways.show(found.algorithms, this);
     } catch (problem) {
-      if (number === this.asked) this.ways.refuse(problem.message);
+      if (!this.isOld) this.ways.refuse(problem.message);
     }
   }
 }
