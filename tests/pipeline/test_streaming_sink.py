@@ -1,36 +1,27 @@
 """Spark writes to real brokers: each row is a notification, published once."""
 
 import re
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvloop
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from octopis.broker.broker import LiveBroker
 from octopis.broker.settings import Durability
 from octopis.client.address import Address, parse_addresses
-from octopis.client.client import connect
 from octopis.client.sync_client import connect_sync
 from octopis.core.routing import Algorithm
 from octopis.core.wire.frames import encode
 from octopis.errors import InvalidConfiguration
 from octopis.pipeline.streaming.rows import Rows
 from octopis.pipeline.streaming.sink_options import sink_options
-from octopis.pipeline.streaming.staging import (
-    STAGES_MAX,
-    Attempt,
-    Place,
-    Stage,
-    staging_at,
-)
+from octopis.pipeline.streaming.staging import Attempt, Stage
 from support.live import in_a_thread, line, overlay
 from support.secure import Folder
+from support.sinks import kept, read, run, save, stream_of
 
 
 @pytest.fixture(scope="module")
@@ -39,51 +30,6 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     durable = overlay(line(2), Algorithm.TNR, durability=Durability(str(folder)))
     with in_a_thread(durable) as found:
         yield list(found.values())
-
-
-def kept(url: str, name: str, filter_: str) -> None:
-    """Begin to keep what matches."""
-
-    async def work() -> None:
-        async with connect(url) as client:
-            async with client.subscribe(filter_, durable=name):
-                await client.settled()
-
-    uvloop.run(work())
-
-
-def read(url: str, name: str, count: int, *, wait_s: float = 20) -> list[Any]:
-    """Return so many of what was kept, and make sure that there are no more."""
-
-    async def work() -> list[Any]:
-        found: list[Any] = []
-        async with connect(url) as client:
-            while len(found) < count:
-                batch = await client.read(name, len(found), wait_s=wait_s)
-                assert batch.notifications, f"only {len(found)} of {count} have come"
-                found += batch.notifications
-            assert (await client.read(name, len(found), wait_s=0.3)).end == count
-        return found
-
-    return uvloop.run(work())
-
-
-def stream_of(spark: SparkSession, folder: Path, frame: DataFrame) -> DataFrame:
-    """Return a stream of what is in a frame, from files."""
-    frame.write.mode("append").parquet(str(folder))
-    return spark.readStream.schema(frame.schema).parquet(str(folder))
-
-
-def run(stream: DataFrame, url: str, checkpoint: Path, **options: str) -> Any:
-    """Write what is there now, and return the query."""
-    query = (
-        stream.writeStream.format("octopis")
-        .options(address=url, checkpointLocation=str(checkpoint), **options)
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    return query
 
 
 def test_rows_of_a_stream_are_published_once_also_where_a_batch_runs_again(
@@ -105,108 +51,6 @@ def test_rows_of_a_stream_are_published_once_also_where_a_batch_runs_again(
         tmp_path / "c",
     )
     assert {each.attributes["n"] for each in read(urls[1], "stream", 10_000)} == set(range(10_000))
-
-
-def save(frame: DataFrame, url: str, **options: str) -> None:
-    frame.write.format("octopis").options(**options).mode("append").save(url)
-
-
-def numbers_of(found: list[Any]) -> dict[str, list[int]]:
-    """Return the numbers of each publisher, in the order in which they came."""
-    numbers: dict[str, list[int]] = {}
-    for each in found:
-        numbers.setdefault(each.publisher, []).append(each.sequence)
-    return numbers
-
-
-def test_publisher_and_number_name_each_row_of_all_parts_and_batches(
-    spark: SparkSession, urls: list[str], tmp_path: Path
-):
-    kept(urls[1], "named", "kind = 'named'")
-    for number in range(3):
-        frame = spark.range(40).selectExpr("'named' AS kind", f"id + {40 * number} AS n")
-        stream_of(spark, tmp_path / "in", frame.coalesce(1))
-    stream = spark.readStream.schema(frame.schema).option("maxFilesPerTrigger", 1)
-    query = run(stream.parquet(str(tmp_path / "in")).repartition(4), urls[0], tmp_path / "c")
-    assert query.lastProgress["batchId"] == 2
-    numbers = numbers_of(read(urls[1], "named", 120))
-    assert len(numbers) < 12  # a worker stages several parts, in several batches
-    for found in numbers.values():
-        assert found == list(range(1, len(found) + 1))
-
-
-def test_an_attempt_that_does_not_come_behind_the_last_begins_under_another_name(urls: list[str]):
-    kept(urls[1], "tried", "kind = 'tried'")
-    place = Place(parse_addresses(urls[0])[0], "one query")
-    staged = []
-    for part, refused in ((0, False), (2, True), (2, False), (1, False), (3, False)):
-        with staging_at(place, "tried") as stage:
-            attempt = Attempt("tried", 0, part)
-            stage.begin(attempt)
-            stage.limits()
-            first = stage.numbered + 1
-            row = {"kind": "tried", "part": part}
-            rows = [(row, b"", stage.publisher, first + n, 0) for n in range(2)]
-            stage.stage(attempt, 0, encode(rows))
-            stage.wait()
-        if not refused:
-            staged.append((part, attempt.number, 2))
-    with staging_at(place, "tried", keeps=False) as stage:
-        stage.commit("tried", 0, sorted(staged))
-    found = read(urls[1], "tried", 8)
-    assert [each.attributes["part"] for each in found] == [0, 0, 1, 1, 2, 2, 3, 3]
-    assert sorted(numbers_of(found).values()) == [[1, 2], [1, 2], [1, 2, 3, 4]]
-
-
-@pytest.fixture
-def alone(tmp_path: Path) -> Iterator[tuple[str, LiveBroker]]:
-    """Run one broker with a disk, which nobody else uses."""
-    lives: list[Any] = []
-    durable = overlay(line(1), Algorithm.TNR, durability=Durability(str(tmp_path / "disk")))
-    with in_a_thread(durable, lives.append) as found:
-        (url,), (broker,) = found.values(), lives[0].values()
-        yield url, broker
-
-
-def has_clients(broker: LiveBroker, count: int) -> None:
-    """Wait until a broker has so many clients, for less long than it keeps one who is gone."""
-    until = time.monotonic() + 4
-    while (found := len(broker.clients)) != count:
-        assert time.monotonic() < until, f"{found} clients, not {count}"
-        time.sleep(0.05)
-
-
-def test_a_frame_that_was_written_leaves_nobody_at_the_broker(
-    spark: SparkSession, alone: tuple[str, LiveBroker]
-):
-    url, broker = alone
-    for _ in range(3):
-        save(spark.range(4).selectExpr("id AS n").repartition(2), url)
-    with pytest.raises(PySparkException, match="FAILFAST"):
-        save(spark.sql("SELECT double('NaN') AS n"), url, mode="FAILFAST")
-    has_clients(broker, 0)
-
-
-def test_a_worker_keeps_the_stages_of_those_queries_that_it_wrote_for_last(
-    alone: tuple[str, LiveBroker],
-):
-    url, broker = alone
-    place = Place(parse_addresses(url)[0], "one for all")
-
-    def staged(number: int, *, keeps: bool = True) -> str:
-        with staging_at(place, f"query {number}", keeps=keeps) as stage:
-            stage.limits()
-            return stage.name
-
-    names = {number: staged(number) for number in range(STAGES_MAX)}
-    assert staged(0) == names[0]
-    staged(STAGES_MAX)  # for which that of query 1 goes
-    has_clients(broker, STAGES_MAX)
-    assert names[1] not in broker.clients
-    assert names[0] in broker.clients
-    for number in (0, *range(2, STAGES_MAX + 1)):
-        staged(number, keeps=False)
-    has_clients(broker, 0)
 
 
 def test_columns_become_attributes_and_nulls_are_absent(spark: SparkSession, urls: list[str]):
