@@ -65,7 +65,7 @@ class StagingConnection(Connection):
     def leave(self) -> None:
         """Say goodbye and go: the broker keeps nothing for one who may come back."""
         with suppress(ConnectionFailed):  # who does not hear it notices that nobody is there
-            self._send(encode_control(Goodbye("all is staged")))
+            self._send(encode_control(Goodbye("nothing more is staged")))
         self.close()
 
     def begin(self, request: type[Any], facts: tuple[object, ...]) -> int:
