@@ -18,7 +18,7 @@ from octopis.core.wire.greeting import ClientHello, Welcome, decode_answer, enco
 from octopis.core.wire.login import MECHANISM, Challenge, Scram, Token, encode_proof
 from octopis.errors import ConnectionFailed, LoginFailed, NotPermitted
 from octopis.pipeline.streaming.home import Home
-from octopis.pipeline.streaming.staging import staging_at
+from octopis.pipeline.streaming.staging import Place, staging_at
 from octopis.security.failures import FailedLogins
 from octopis.security.tokens import LEEWAY_S
 from support.live import Brokers, client_of, line, overlay, ready, run_live, until
@@ -106,11 +106,9 @@ def test_blocking_connection_of_spark_logs_in_and_is_known_by_its_user(
                 return None if found is None else found.name
 
             def stage() -> str:
-                with staging_at(live[A].address, "", (str(file), None)) as found:
+                with staging_at(Place(live[A].address, "", str(file)), "q", keeps=False) as found:
                     found.limits()
-                    name = found.publisher
-                    found.close()
-                return name
+                    return found.publisher
 
             def come_in_without() -> None:
                 Home(address, "").ask(lambda connection: connection.info("mine"))

@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvloop
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from octopis.broker.settings import Durability
 from octopis.client.address import Address, parse_addresses
-from octopis.client.client import connect
 from octopis.client.sync_client import connect_sync
 from octopis.core.routing import Algorithm
 from octopis.core.wire.frames import encode
@@ -24,6 +22,7 @@ from octopis.pipeline.streaming.staging import Attempt, Stage
 from support.durable_disk import broker_with_disk
 from support.live import in_a_thread, line, overlay
 from support.secure import Folder
+from support.sinks import kept, read, run, save, stream_of
 
 
 @pytest.fixture(scope="module")
@@ -32,51 +31,6 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     durable = overlay(line(2), Algorithm.TNR, durability=Durability(str(folder)))
     with in_a_thread(durable) as found:
         yield list(found.values())
-
-
-def kept(url: str, name: str, filter_: str) -> None:
-    """Begin to keep what matches."""
-
-    async def work() -> None:
-        async with connect(url) as client:
-            async with client.subscribe(filter_, durable=name):
-                await client.settled()
-
-    uvloop.run(work())
-
-
-def read(url: str, name: str, count: int, *, wait_s: float = 20) -> list[Any]:
-    """Return so many of what was kept, and make sure that there are no more."""
-
-    async def work() -> list[Any]:
-        found: list[Any] = []
-        async with connect(url) as client:
-            while len(found) < count:
-                batch = await client.read(name, len(found), wait_s=wait_s)
-                assert batch.notifications, f"only {len(found)} of {count} have come"
-                found += batch.notifications
-            assert (await client.read(name, len(found), wait_s=0.3)).end == count
-        return found
-
-    return uvloop.run(work())
-
-
-def stream_of(spark: SparkSession, folder: Path, frame: DataFrame) -> DataFrame:
-    """Return a stream of what is in a frame, from files."""
-    frame.write.mode("append").parquet(str(folder))
-    return spark.readStream.schema(frame.schema).parquet(str(folder))
-
-
-def run(stream: DataFrame, url: str, checkpoint: Path, **options: str) -> Any:
-    """Write what is there now, and return the query."""
-    query = (
-        stream.writeStream.format("octopis")
-        .options(address=url, checkpointLocation=str(checkpoint), **options)
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    return query
 
 
 def test_rows_of_a_stream_are_published_once_also_where_a_batch_runs_again(
@@ -98,10 +52,6 @@ def test_rows_of_a_stream_are_published_once_also_where_a_batch_runs_again(
         tmp_path / "c",
     )
     assert {each.attributes["n"] for each in read(urls[1], "stream", 10_000)} == set(range(10_000))
-
-
-def save(frame: DataFrame, url: str, **options: str) -> None:
-    frame.write.format("octopis").options(**options).mode("append").save(url)
 
 
 def test_columns_become_attributes_and_nulls_are_absent(spark: SparkSession, urls: list[str]):
@@ -263,6 +213,10 @@ def test_what_is_wrong_is_said_before_a_batch_is_written(spark: SparkSession):
         ({"address": "octopis://a", "secret": "s"}, "secretFile"),
         ({"address": "octopis://a", "mode": "DROP"}, "PERMISSIVE or FAILFAST"),
         ({"address": "octopis://a", "txnAppId": "x"}, "given together"),
+        (
+            {"address": "octopis://a", "txnAppId": "x", "txnVersion": "1", "atLeastOnce": "true"},
+            "published once, and atLeastOnce each time",
+        ),
         ({"address": "octopis://a", "checkpointLocation": "c"}, "option of df.writeStream"),
     ],
 )

@@ -35,7 +35,8 @@ class StagingClient(DurableClient):
         """Keep the rows of an attempt at a part of a batch on disk; return how many they are.
 
         Nobody gets them before `commit_staged`. The number of an attempt stands for its rows: with
-        other rows it is another attempt.
+        other rows it is another attempt. They are numbered as they are staged: parts that are
+        committed in the same order come in the order of their numbers.
         """
         staged, size = 0, 0
         chunk: list[bytes] = []

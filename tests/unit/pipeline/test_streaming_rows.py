@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as T
 
-from octopis.pipeline.streaming.rows import Rows
+from octopis.core.wire.published import decode_published
+from octopis.pipeline.streaming.rows import Limits, Rows
 
 EARLY = dt.datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=dt.UTC)
 
@@ -36,3 +37,15 @@ def test_a_value_is_the_same_beside_a_null_which_is_absent(
         read = rows.read(pa.RecordBatch.from_arrays([cells], ["x"]))
         assert [msgspec.to_builtins(each) for each in read.attributes] == wanted
         assert not read.refused
+
+
+def test_rows_are_numbered_without_a_gap_where_one_is_too_long():
+    rows = Rows(T.StructType([T.StructField("x", T.StringType())]))
+    texts = [letter * (300 if letter == "c" else 3) for letter in "abcde"]
+    found = rows.read(pa.RecordBatch.from_arrays([pa.array(texts)], ["x"]))
+    limits = Limits(chunk_bytes=100, bytes_max=200)
+    chunks = [body for _, body in found.encoded("p", 7, 0, limits)]
+    published = [each for body in chunks for each in decode_published(body)]
+    assert [each.attributes["x"][0] for each in published] == list("abde")
+    assert [each.sequence for each in published] == [7, 8, 9, 10]
+    assert found.refused.total() == 1

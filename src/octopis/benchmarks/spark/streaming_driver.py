@@ -1,11 +1,12 @@
 """A Spark program to be killed: it reads a stream, writes it back, and into a table.
 
-`python -m octopis.benchmarks.spark.streaming_driver OPTIONS` says `running` once both queries run.
-When its standard input ends, it takes all that is there, and says what the table holds.
+`python -m octopis.benchmarks.spark.streaming_driver OPTIONS` says `begun` once both queries are
+started, and notes in a file when both have progressed. When its standard input ends, it takes all
+that is there, and says what the table holds.
 """
 
+import os
 import sys
-import time
 from pathlib import Path
 from select import select
 
@@ -19,6 +20,9 @@ from octopis.pipeline.spark.session import open_spark
 
 MASTER = "local[2,4]"
 """Two cores, and a task may fail three times."""
+
+PROGRESSED = "progressed"
+"""The file in which a driver notes its process, when its queries have progressed."""
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -65,21 +69,19 @@ def table_told(spark: SparkSession, options: Options) -> bytes:
     return msgspec.json.encode(list(row))
 
 
-def _wait_for_first(queries: list[StreamingQuery]) -> None:
-    """Wait until each query has noted a batch.
+def _wait_for_end(queries: list[StreamingQuery], progressed: Path) -> None:
+    """Wait until standard input ends, and say once that each query has noted a batch.
 
-    A driver that is killed while Spark writes the very first offset leaves a folder that Spark
-    does not start from again, whatever the source and the sink.
+    A query that fails ends this, and is started again. A driver that is killed while Spark writes
+    the very first offset leaves a folder that Spark does not start from again, whatever the source
+    and the sink: so whoever kills waits for progress after the very first start.
     """
-    while not all(query.recentProgress for query in queries):
+    has_said = False
+    while not select([sys.stdin], [], [], 0.1)[0]:
         _raise_failure(queries)
-        time.sleep(0.1)
-
-
-def _wait_for_end(queries: list[StreamingQuery]) -> None:
-    """Wait until standard input ends; a query that fails ends this, and is started again."""
-    while not select([sys.stdin], [], [], 0.5)[0]:
-        _raise_failure(queries)
+        if not has_said and all(query.recentProgress for query in queries):
+            progressed.write_text(str(os.getpid()), encoding="utf-8")
+            has_said = True
 
 
 def _raise_failure(queries: list[StreamingQuery]) -> None:
@@ -93,10 +95,9 @@ def main() -> None:
     options = msgspec.json.decode(sys.argv[1], type=Options)
     with open_spark(MASTER, {"spark.driver.memory": "1g"}) as spark:
         queries: list[StreamingQuery] = [each.start() for each in writers(spark, options)]
-        _wait_for_first(queries)
-        sys.stdout.write("running\n")
+        sys.stdout.write("begun\n")
         sys.stdout.flush()
-        _wait_for_end(queries)
+        _wait_for_end(queries, Path(options.folder) / PROGRESSED)
         for query in queries:
             query.stop()
         for writer in writers(spark, options):

@@ -39,7 +39,7 @@ def bench_streaming_kills(  # noqa: PLR0913, PLR0917 - the options of one comman
                 ("table", *asdict(found.table).values(), found.wanted.sum),
                 ("written back", *asdict(found.written).values(), found.wanted.sum),
             ],
-            caption=f"{found.blows}; {found.took_s:.0f} s; {machine.describe()}",
+            caption=f"{found.told}; {found.took_s:.0f} s; {machine.describe()}",
         )
     if not found.is_exact:
         raise OperationFailed("what arrived is not what was published")

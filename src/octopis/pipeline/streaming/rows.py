@@ -143,20 +143,21 @@ class Notifications:
     ) -> Iterator[tuple[int, bytes]]:
         """Yield how many rows there are in the next chunk, and their bytes, as publishers send it.
 
-        Rows are numbered from `first` on. What is too long for any frame is refused.
+        Rows are numbered from `first` on. What is too long for any frame is refused, and has no
+        number.
         """
-        whole = list(
-            zip(
-                self.attributes,
-                self.payloads,
-                repeat(publisher),
-                count(first),
-                repeat(now_ns),
-            )
-        )
         at = 0
-        while at < len(whole):
-            chunk = whole[at : at + limits.rows]
+        while at < len(self.attributes):
+            upto = at + limits.rows
+            chunk = list(
+                zip(
+                    self.attributes[at:upto],
+                    self.payloads[at:upto],
+                    repeat(publisher),
+                    count(first),
+                    repeat(now_ns),
+                )
+            )
             body = encode(chunk)
             if len(chunk) > 1 and len(body) > limits.chunk_bytes:
                 limits.rows = max(1, len(chunk) // 2)
@@ -165,6 +166,7 @@ class Notifications:
             if len(body) > limits.bytes_max:
                 self._refuse_long(limits.bytes_max)
                 continue
+            first += len(chunk)
             limits.learn(len(chunk), len(body))
             yield len(chunk), body
 

@@ -9,6 +9,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import uuid4
@@ -54,10 +55,12 @@ class Written(WriterCommitMessage):
 class Sink:
     """Writes one batch after the other to the overlay; made anew wherever Spark needs it."""
 
-    def __init__(self, options: SinkOptions, schema: T.StructType) -> None:
+    def __init__(self, options: SinkOptions, schema: T.StructType, *, goes_on: bool = True) -> None:
         Rows(schema)  # what is wrong with it is said before anything runs
         self._options = options
         self._schema = schema
+        self._goes_on = goes_on
+        """Whether more batches of the same query may come."""
 
     # In tasks
 
@@ -68,16 +71,21 @@ class Sink:
         context = TaskContext.get()
         assert context is not None, "Spark writes in tasks"
         attempt = Attempt(batch.query, batch.number, context.partitionId())
-        with staging_at(*self._options.stage_of(batch.query)) as stage:
+        with self._staging(batch.query) as stage:
             return self._stage(batches, stage, attempt)
 
+    def _staging(self, query: str) -> AbstractContextManager[Stage]:
+        return staging_at(self._options.place_of(query), query, keeps=self._goes_on)
+
     def _stage(self, batches: Iterator[pa.RecordBatch], stage: Stage, attempt: Attempt) -> Written:
+        stage.begin(attempt)
         welcome = stage.limits()
         limits = Limits(min(_CHUNK_BYTES, welcome.publish_window), welcome.frame_max // 2)
         staged = 0
         refused: Counter[str] = Counter()
         for found in self._read(batches):
-            for rows, body in found.encoded(stage.publisher, staged + 1, time.time_ns(), limits):
+            known_by = stage.publisher, stage.numbered + 1
+            for rows, body in found.encoded(*known_by, time.time_ns(), limits):
                 stage.stage(attempt, staged, body)
                 staged += rows
             refused += found.refused
@@ -120,9 +128,7 @@ class Sink:
 
     # On the driver
 
-    def commit(
-        self, messages: list[WriterCommitMessage | None], number: int, *, one_off: bool = False
-    ) -> None:
+    def commit(self, messages: list[WriterCommitMessage | None], number: int) -> None:
         """Publish what the tasks have staged, unless this batch was published before."""
         written = [each for each in messages if isinstance(each, Written)]
         _say_refused(written, number)
@@ -130,9 +136,10 @@ class Sink:
         if not attempts:
             return
         query = attempts[0][0].query
-        chosen = [(each.part, each.number, rows) for each, rows in attempts if rows]
-        with staging_at(*self._options.stage_of(query)) as stage:
-            stage.commit(query, number, chosen, one_off=one_off)
+        # In the order of parts: by it tasks know whether the numbers of a publisher go on.
+        chosen = sorted((each.part, each.number, rows) for each, rows in attempts if rows)
+        with self._staging(query) as stage:
+            stage.commit(query, number, chosen, one_off=not self._goes_on)
 
     def abort(self, messages: list[WriterCommitMessage | None], number: int) -> None:
         """Drop what was staged: the batch has failed."""
@@ -140,7 +147,7 @@ class Sink:
         attempts = [each.attempt for each in written if each.attempt is not None]
         if attempts:
             query = attempts[0].query
-            with staging_at(*self._options.stage_of(query)) as stage:
+            with self._staging(query) as stage:
                 stage.drop(query, number, [(each.part, each.number) for each in attempts])
 
 
@@ -175,8 +182,7 @@ class BatchSink(DataSourceArrowWriter):
     """What `df.write` writes by: all of it is one batch."""
 
     def __init__(self, options: SinkOptions, schema: T.StructType) -> None:
-        self._sink = Sink(options, schema)
-        self._is_one_off = options.transaction is None
+        self._sink = Sink(options, schema, goes_on=options.transaction is not None)
         self._batch = Batch(*(options.transaction or (f"batch {uuid4()}", 0)))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
@@ -185,7 +191,7 @@ class BatchSink(DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Publish all."""
-        self._sink.commit(messages, self._batch.number, one_off=self._is_one_off)
+        self._sink.commit(messages, self._batch.number)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Publish nothing."""

@@ -14,6 +14,7 @@ from octopis.pipeline.streaming.options import (
     read_secret,
     truth_of,
 )
+from octopis.pipeline.streaming.staging import Place
 
 _BOTH = ("address", "path", "mode", "secretFile", "credentialsFile", "atLeastOnce")
 _OF_SPARK = ("checkpointLocation", "queryName")
@@ -39,9 +40,9 @@ class SinkOptions(msgspec.Struct, frozen=True):
         """The one broker that knows which batches are published."""
         return parse_addresses(self.address)[0]
 
-    def stage_of(self, query: str) -> tuple[Address, str, tuple[str | None, str | None]]:
-        """Return where a query stages its rows: the broker, the secret, and by what it logs in."""
-        return self.home, self.secret(query), (self.credentials_file, user_of(self.address))
+    def place_of(self, query: str) -> Place:
+        """Return where a query stages its rows."""
+        return Place(self.home, self.secret(query), self.credentials_file, user_of(self.address))
 
     def secret(self, query: str) -> str:
         """Return whose the staged rows are: without a secret, theirs who know the query's id."""
@@ -67,13 +68,19 @@ def sink_options(given: Mapping[str, str], *, streams: bool) -> SinkOptions:
             f"{address} names several brokers, and only one can know which batches it has "
             'published: name one, or say .option("atLeastOnce", "true")'
         )
+    transaction = _transaction(said)
+    if transaction is not None and at_least_once:
+        raise InvalidConfiguration(
+            "txnAppId and txnVersion have a batch published once, and atLeastOnce each time that "
+            "it is written: leave out one of the two"
+        )
     return SinkOptions(
         address=address,
         mode=mode_of(said.get("mode", "PERMISSIVE")),
         secret_file=said.get("secretFile"),
         credentials_file=said.get("credentialsFile"),
         at_least_once=at_least_once,
-        transaction=_transaction(said),
+        transaction=transaction,
     )
 
 

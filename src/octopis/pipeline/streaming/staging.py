@@ -11,20 +11,25 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from octopis.client.address import Address, Backoff
 from octopis.client.credentials import Secured, secured
 from octopis.client.login import Login
+from octopis.core.wire.control import Goodbye, encode_control
 from octopis.core.wire.durable import CommitStaged, DropStaged, StageRows, encode_durable_request
 from octopis.core.wire.greeting import ClientHello, Welcome
+from octopis.core.wire.published import count_notifications
 from octopis.errors import ConnectionFailed, InvalidConfiguration, LoginFailed, StoreFull
 from octopis.pipeline.streaming.connection import PATIENCE_S, Connection
 
 AHEAD = 4
 """So many requests are under way."""
+
+STAGES_MAX = 8
+"""So many stages a worker process keeps: that of the query that has been idle longest goes."""
 
 _Result = TypeVar("_Result")
 _FULL_S = 0.5
@@ -57,6 +62,12 @@ class StagingConnection(Connection):
         hello = ClientHello(self._name, 1, secret=secret, login=login.said)
         self.welcome = self._welcomed(address, hello, login)
 
+    def leave(self) -> None:
+        """Say goodbye and go: the broker keeps nothing for one who may come back."""
+        with suppress(ConnectionFailed):  # who does not hear it notices that nobody is there
+            self._send(encode_control(Goodbye("nothing more is staged")))
+        self.close()
+
     def begin(self, request: type[Any], facts: tuple[object, ...]) -> int:
         """Ask for something; return its number."""
         number = next(self._numbers)
@@ -80,7 +91,13 @@ class _Request(msgspec.Struct):
 
 
 class Stage:
-    """A broker that batches are staged at, dialled again where a connection breaks."""
+    """A broker that batches are staged at, dialled again where a connection breaks.
+
+    All that one query stages here has one publisher, whose numbers go on from attempt to attempt:
+    publisher and number together name a notification. What is committed is published in the order
+    of batches and parts. So an attempt that does not come behind the one before, as one that is
+    tried again, begins under a new name: the numbers of each publisher come in order.
+    """
 
     def __init__(
         self,
@@ -90,20 +107,39 @@ class Stage:
         credentials: str | None = None,
         user: str | None = None,
     ) -> None:
-        self.name = f"spark-{secrets.token_hex(8)}"
-        self.publisher = self.name
-        """Who publishes all that is staged here, as the broker calls it."""
+        self.numbered = 0
+        """The number of the last row."""
 
+        self._last = -1, -1
+        """Batch and part of the last attempt."""
+
+        self._take_name()
         self._address, self._secret, self._patience_s = address, secret, patience_s
         self._secured = secured(credentials, user)
         self._connection: StagingConnection | None = None
         self._under_way: deque[_Request] = deque()
         self._warned_at = -_WARN_S
 
+    def _take_name(self) -> None:
+        self.name = f"spark-{secrets.token_hex(8)}"
+        self.publisher = self.name
+        """Who publishes what is staged here, as the broker calls it."""
+
     def close(self) -> None:
         """Let the connection go, and what is under way."""
         self._under_way.clear()
-        self._cut()
+        if self._connection is not None:
+            self._connection.leave()
+            self._connection = None
+
+    def begin(self, attempt: Attempt) -> None:
+        """Know whose rows come next."""
+        place = attempt.batch, attempt.part
+        if place <= self._last:
+            self.close()
+            self._take_name()
+            self.numbered = 0
+        self._last = place
 
     def limits(self) -> Welcome:
         """Return what the broker takes; raises InvalidConfiguration where it has no disk."""
@@ -121,6 +157,7 @@ class Stage:
     def stage(self, attempt: Attempt, first: int, rows: bytes) -> None:
         """Stage rows of an attempt, from row `first` on; wait only where many are under way."""
         about = attempt.query, attempt.batch, attempt.part, attempt.number
+        self.numbered += count_notifications(rows)
         self._ask(StageRows, *about, first, rows)
         self._wait(AHEAD - 1)
 
@@ -211,23 +248,39 @@ class Stage:
             _log.warning("the query waits: %s", full)
 
 
-_Login = tuple[str | None, str | None]
-"""A file of credentials, and the user of the address, where they are said."""
+class Place(NamedTuple):
+    """Where a query stages its rows, whose they are there, and by what it logs in."""
 
-_stages: dict[tuple[Address, str, _Login], Stage] = {}
+    address: Address
+    secret: str
+    credentials: str | None = None
+    user: str | None = None
+
+    def stage(self) -> Stage:
+        """Return a new stage there; it is dialled when something is asked for."""
+        return Stage(self.address, self.secret, credentials=self.credentials, user=self.user)
+
+
+_stages: dict[tuple[Place, str], Stage] = {}
+"""Of each query the stage that waits for its next task; the one used last stands last."""
 
 
 @contextmanager
-def staging_at(address: Address, secret: str, login: _Login = (None, None)) -> Iterator[Stage]:
-    """Give the stage that this worker process had before, or a new one.
+def staging_at(place: Place, query: str, *, keeps: bool = True) -> Iterator[Stage]:
+    """Give the stage that this worker process had for a query before, or a new one.
 
-    After an error it is not kept: nobody knows what is under way there.
+    After an error it is not kept: nobody knows what is under way there. Nor is it where nothing
+    more comes of the query.
     """
-    found = _stages.pop((address, secret, login), None)
-    stage = found or Stage(address, secret, credentials=login[0], user=login[1])
+    stage = _stages.pop((place, query), None) or place.stage()
     try:
         yield stage
     except BaseException:
         stage.close()
         raise
-    _stages[address, secret, login] = stage
+    if not keeps:
+        stage.close()
+        return
+    _stages[place, query] = stage
+    if len(_stages) > STAGES_MAX:
+        _stages.pop(next(iter(_stages))).close()
