@@ -24,7 +24,7 @@ from octopis.security.certificates import issue_broker, issue_client
 from support.live import line, ready, run_live, until
 from support.processes import free_ports
 from support.secure import DAYS, Folder, client_as, other_authority
-from support.strangers import dials, listens, now, stranger
+from support.strangers import client_hello_of_tls, dials, listens, now, stranger
 
 SCOT = line(2)
 A, B = SCOT.brokers
@@ -310,20 +310,14 @@ def test_crowd_that_never_logs_in_is_bounded_and_neighbours_and_others_go_on(fol
 def test_handshake_of_one_byte_at_a_time_is_over_in_time(folder: Folder):
     """Bytes of a real ClientHello, slower than anybody speaks."""
 
-    def client_hello() -> bytes:
-        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        context = ssl.create_default_context()
-        tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
-        with suppress(ssl.SSLWantReadError):
-            tls.do_handshake()
-        return outgoing.read()
+    said = client_hello_of_tls()  # once: what the system trusts takes long to read
 
     async def slowly(address: Address) -> float:
         loop = asyncio.get_running_loop()
         began = loop.time()
         reader, writer = await asyncio.open_connection(*address)
         ended = asyncio.ensure_future(reader.read())
-        for byte in client_hello():
+        for byte in said:
             if ended.done():
                 break
             writer.write(bytes([byte]))
