@@ -24,6 +24,13 @@ export class Ways {
     this.list.replaceChildren(...cards);
   }
 
+  /** Say that an answer is on its way, where none is shown: the first one takes a moment. */
+  wait() {
+    if (this.list.children.length) return;
+    this.said.textContent = "Finding the ways…";
+    this.said.classList.remove("wrong");
+  }
+
   refuse(reason) {
     this.said.textContent = `✕ ${reason}`;
     this.said.classList.add("wrong");

@@ -222,6 +222,7 @@ export class WhatIf {
       subscribers: [...this.subscribers].map(([broker, filter]) => ({ name: `S at ${broker}`, broker, filter })),
       overloaded: pairs(this.overloaded), dead: [...this.dead], cut: pairs(this.cut),
     });
+    this.ways.wait();
     try {
       const found = await ask("/routes/explain", `${question.slice(0, -1)},"attributes":${json}}`);
       if (!this.isOld) this.ways.show(found.algorithms, this);
