@@ -30,8 +30,8 @@ from support.strangers import logged_in
 
 SCOT = line(1)
 (HERE,) = SCOT.brokers
-STILL_S = 0.5
-"""So long may a publication of somebody else take; without turns it is many seconds."""
+STILL_S = 2.0
+"""So long may a publication of somebody else take on a busy machine; without turns, 12 s."""
 
 LIST = encode_durable_request(ListDurables(1))
 
@@ -201,7 +201,7 @@ def test_parser_bombs_as_durable_subscriptions(tmp_path: Path, part: int):
         ):
             attacked = asyncio.ensure_future(attack(live))
             longest, _ = await beside(live[HERE], alice, attacked)
-            assert longest < 2 * STILL_S
+            assert longest < STILL_S
 
     run_live(work())
 
