@@ -70,7 +70,10 @@ async def publish(options: Publishers, lines: asyncio.StreamReader) -> None:
         await lines.readline()
         tasks = [asyncio.create_task(_publish(*each, stop)) for each in work]
         _say()
-        await lines.readline()
+        if not await lines.readline():  # nobody gives orders any more, nor waits for answers
+            for task in tasks:
+                task.cancel()
+            return
         stop.set()
         await asyncio.gather(*tasks)
         _say()
