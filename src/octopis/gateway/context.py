@@ -17,8 +17,8 @@ from octopis.gateway.problems import Problem
 from octopis.gateway.readers.reader import Reader
 from octopis.gateway.security import EXPIRED, token_of
 from octopis.gateway.settings import GatewayLimits, GatewayOptions
-from octopis.security.failures import ADDRESSES_MAX, place_of
-from octopis.security.shares import Shares
+from octopis.security.bounds.failures import ADDRESSES_MAX, place_of
+from octopis.security.bounds.shares import Shares
 
 _Holder = TypeVar("_Holder", str, Member)
 

@@ -28,8 +28,8 @@ import msgspec
 from msgspec import Struct
 
 from octopis.errors import InvalidConfiguration
-from octopis.security.buckets import Buckets
-from octopis.security.failures import place_of
+from octopis.security.bounds.buckets import Buckets
+from octopis.security.bounds.failures import place_of
 
 LINES_PER_S = 100
 """Of one kind of event about one user or address, for ever. What is beyond is counted, and the

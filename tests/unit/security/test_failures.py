@@ -2,7 +2,7 @@
 
 import pytest
 
-from octopis.security.failures import FailedLogins
+from octopis.security.bounds.failures import FailedLogins
 
 
 def test_delay_doubles_from_a_tenth_of_a_second_to_five():

@@ -1,6 +1,6 @@
 """Shares: what each may hold, and what all may hold together."""
 
-from octopis.security.shares import Shares
+from octopis.security.bounds.shares import Shares
 
 
 def test_each_has_a_share_and_all_have_one_together():

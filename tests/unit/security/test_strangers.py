@@ -1,6 +1,6 @@
 """How many connections of an address may come to nothing: some in a row, then some a second."""
 
-from octopis.security.strangers import Strangers
+from octopis.security.bounds.strangers import Strangers
 
 
 def test_burst_is_used_up_and_fills_again():

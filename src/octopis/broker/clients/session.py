@@ -36,7 +36,7 @@ from octopis.errors import (
     OctopisError,
     ProtocolError,
 )
-from octopis.security.failures import place_of
+from octopis.security.bounds.failures import place_of
 from octopis.security.identity import Identity
 
 if TYPE_CHECKING:

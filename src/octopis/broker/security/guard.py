@@ -18,8 +18,8 @@ from octopis.core.model import BrokerId
 from octopis.errors import InvalidConfiguration, LoginFailed
 from octopis.security.access import Access, changes, read_access
 from octopis.security.audit import AuditLog
+from octopis.security.bounds.failures import FailedLogins
 from octopis.security.contexts import Contexts
-from octopis.security.failures import FailedLogins
 from octopis.security.folder import SecurityFolder
 from octopis.security.identity import Identity, Permissions
 from octopis.security.login import Logins

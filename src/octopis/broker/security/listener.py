@@ -17,8 +17,8 @@ from octopis.broker.security.greeting import Greeting
 from octopis.core.wire.control import Refusal
 from octopis.core.wire.greeting import encode_refusal
 from octopis.errors import LoginFailed
-from octopis.security.door import Door
-from octopis.security.strangers import Strangers
+from octopis.security.bounds.door import Door
+from octopis.security.bounds.strangers import Strangers
 
 if TYPE_CHECKING:
     from octopis.broker.broker import LiveBroker

@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager
 from octopis.errors import LoginFailed
 from octopis.gateway.problems import Problem
 from octopis.gateway.settings import GatewayLimits
-from octopis.security.failures import FailedLogins, place_of
-from octopis.security.shares import Shares
+from octopis.security.bounds.failures import FailedLogins, place_of
+from octopis.security.bounds.shares import Shares
 
 REFUSED_S = 5.0
 """So long a token that was refused is refused without asking."""

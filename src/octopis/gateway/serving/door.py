@@ -9,8 +9,8 @@ from octopis.broker.connection import LogLimit
 from octopis.gateway.counts import Counts
 from octopis.gateway.serving.protocol import LimitedProtocol
 from octopis.gateway.settings import GatewayLimits
-from octopis.security.door import Door
-from octopis.security.strangers import Strangers
+from octopis.security.bounds.door import Door
+from octopis.security.bounds.strangers import Strangers
 
 _log = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from octopis.gateway.counts import Counts
 from octopis.gateway.problems import CONTENT_TYPE, Problem
 from octopis.gateway.serving.websocket import LimitedSocket
 from octopis.gateway.settings import GatewayLimits
-from octopis.security.failures import place_of
-from octopis.security.shares import Shares
+from octopis.security.bounds.failures import place_of
+from octopis.security.bounds.shares import Shares
 
 SWEEP_S = 0.5
 _LINGER_S = 2.0

@@ -18,7 +18,7 @@ from octopis.gateway.serving.door import TlsDoor
 from octopis.gateway.serving.protocol import LimitedProtocol, sweep_for_ever
 from octopis.gateway.serving.websocket import LimitedSocket
 from octopis.gateway.settings import GatewayOptions
-from octopis.security.shares import Shares
+from octopis.security.bounds.shares import Shares
 
 _BACKLOG = 512
 _STOP_S = 1

@@ -12,8 +12,8 @@ from websockets.frames import Frame
 
 from octopis.gateway.counts import Counts
 from octopis.gateway.settings import GatewayLimits
-from octopis.security.failures import place_of
-from octopis.security.shares import Shares
+from octopis.security.bounds.failures import place_of
+from octopis.security.bounds.shares import Shares
 
 _FRAGMENTS_MAX = 10_000
 """Of one message: empty ones count for nothing in its size, but are kept until it is whole."""

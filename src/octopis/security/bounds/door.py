@@ -9,9 +9,9 @@ import asyncio
 from abc import ABC, abstractmethod
 from socket import socket
 
-from octopis.security.failures import place_of
-from octopis.security.shares import Shares
-from octopis.security.strangers import Strangers
+from octopis.security.bounds.failures import place_of
+from octopis.security.bounds.shares import Shares
+from octopis.security.bounds.strangers import Strangers
 
 _REST_S = 0.1
 _FAULTS = {

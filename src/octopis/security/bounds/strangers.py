@@ -4,8 +4,8 @@ A handshake of TLS costs a broker some milliseconds, whoever asks for it. Who go
 login pays nothing here; who only knocks, again and again, finds the door closed for a while.
 """
 
-from octopis.security.buckets import Buckets
-from octopis.security.failures import ADDRESSES_MAX, place_of
+from octopis.security.bounds.buckets import Buckets
+from octopis.security.bounds.failures import ADDRESSES_MAX, place_of
 
 
 class Strangers:
