@@ -142,8 +142,9 @@ def test_brokers_of_different_levels_do_not_connect(caplog: pytest.LogCaptureFix
         assert (level_of(with_channels), level_of(without)) == ("memory", "")
         assert level_of(overlay(line(2), Algorithm.SNR)) == ""
         async with ready(with_channels) as live:
-            live[MIDDLE].overlay = without
+            live[MIDDLE].overlay = without  # so it answers; who dials looks at that
             live[FIRST].links[MIDDLE].connection.abort("cut by the test")
-            await until(lambda: "delivers at level 'memory'" in caplog.text)
+            await until(lambda: f"{MIDDLE} delivers at level '', {FIRST} at 'memory'" in caplog.text)
+            assert not live[FIRST].links[MIDDLE].is_up
 
     run_live(work())
