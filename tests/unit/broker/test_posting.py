@@ -144,7 +144,8 @@ def test_brokers_of_different_levels_do_not_connect(caplog: pytest.LogCaptureFix
         async with ready(with_channels) as live:
             live[MIDDLE].overlay = without  # so it answers; who dials looks at that
             live[FIRST].links[MIDDLE].connection.abort("cut by the test")
-            await until(lambda: f"{MIDDLE} delivers at level '', {FIRST} at 'memory'" in caplog.text)
+            said = f"{MIDDLE} delivers at level '', {FIRST} at 'memory'"
+            await until(lambda: said in caplog.text)
             assert not live[FIRST].links[MIDDLE].is_up
 
     run_live(work())
