@@ -12,7 +12,8 @@ import yaml
 from prometheus_client.openmetrics.exposition import generate_latest
 
 from octopis.benchmarks.processes import free_ports
-from octopis.broker.settings import Durability, Metrics, SpanOptions
+from octopis.broker.settings import Durability, Metrics
+from octopis.broker.telemetry.options import SpanOptions
 from octopis.broker.telemetry.visits import Kind
 from octopis.core.routing import Algorithm
 from octopis.gateway.counts import Counts, registry_of

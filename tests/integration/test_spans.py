@@ -10,7 +10,8 @@ import pytest
 
 from octopis import connect_sync
 from octopis.benchmarks.processes import free_ports
-from octopis.broker.settings import Durability, Shape, SpanOptions
+from octopis.broker.settings import Durability, Shape
+from octopis.broker.telemetry.options import SpanOptions
 from octopis.broker.tracing import TraceOptions
 from octopis.core.delivery.options import DeliveryOptions
 from octopis.core.model import BrokerId

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from octopis.broker.settings import SpanOptions
+from octopis.broker.telemetry.options import SpanOptions
 from octopis.core.model import BrokerId
 from support.collector import (
     Collector,

@@ -1,17 +1,17 @@
 """An overlay as it is to run: topology, routing, queues, links, limits and addresses.
 
-Every setting is a field here (those of routing: a field of `core.routing.options`), with its
-bounds and what it means. The overlay's file, the environment, the file that is written out and the
+Every setting is a field here, or of `core.routing.options`, `core.delivery.options` and
+`telemetry.options`, with its bounds and what it means. The overlay's file, the environment, the file that is written out and the
 table in docs/live.md all come from these fields: a new setting is one new field.
 """
 
 from collections.abc import Mapping
 from enum import Enum
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct, structs
 
+from octopis.broker.telemetry.options import SpanOptions
 from octopis.client.address import Address
 from octopis.core.delivery.lasting.committed import QUERIES_MAX
 from octopis.core.delivery.options import DeliveryOptions, Level
@@ -28,7 +28,6 @@ _Time = Annotated[float, Meta(gt=0, lt=1e12)]
 _Size = Annotated[int, Meta(gt=0, lt=10**12)]
 _Count = Annotated[int, Meta(ge=1)]
 
-_SPANS_PATH = "/v1/traces"
 DEFAULT_ROUTING = RoutingOptions(Algorithm.TNR)
 
 
@@ -241,66 +240,6 @@ class Metrics(Struct, frozen=True):
     def address(self) -> Address:
         """Where the first process shows them."""
         return Address(self.host, self.port)
-
-
-class SpanOptions(Struct, frozen=True):
-    """Where the spans of traced notifications go, and how many may wait for that."""
-
-    endpoint: Annotated[
-        str, Meta(description="spans go there by OTLP/HTTP, as to http://127.0.0.1:4318; empty: no")
-    ] = ""
-    service_name: Annotated[
-        Annotated[str, Meta(min_length=1)], Meta(description="what the brokers are called there")
-    ] = "octopis"
-    queue: Annotated[
-        int, Meta(ge=1, le=10**6, description="spans that wait for it in a process; more are lost")
-    ] = 4_096
-    interval_s: Annotated[
-        float, Meta(gt=0, le=60, description="spans are sent together, so often")
-    ] = 1.0
-    timeout_s: Annotated[
-        float, Meta(gt=0, le=60, description="what it has not taken within it is lost")
-    ] = 5.0
-
-    def __post_init__(self) -> None:
-        if "@" in self.endpoint:  # what stands before it may be a secret, and is not repeated
-            raise InvalidConfiguration(
-                "tracing.endpoint has no place for a user or a password: what a collector wants to "
-                "know goes into the variable OTEL_EXPORTER_OTLP_HEADERS"
-            )
-        if self.endpoint and not self._is_address:
-            raise InvalidConfiguration(
-                "tracing.endpoint is the address of a collector, as http://127.0.0.1:4318 or "
-                f"https://collector.example, not {self.endpoint!r}"
-            )
-
-    @property
-    def _is_address(self) -> bool:
-        try:
-            place = urlsplit(self.endpoint)
-            is_place = bool(place.hostname) and place.port != 0
-        except ValueError:  # a port that is none, half an address of IPv6
-            return False
-        return (
-            is_place and place.scheme in {"http", "https"} and not (place.query or place.fragment)
-        )
-
-    @property
-    def is_on(self) -> bool:
-        """Whether anything is traced."""
-        return bool(self.endpoint)
-
-    @property
-    def url(self) -> str:
-        """Where spans are posted."""
-        base = self.endpoint.rstrip("/")
-        return base if base.endswith(_SPANS_PATH) else base + _SPANS_PATH
-
-    @property
-    def is_exposed(self) -> bool:
-        """Whether others could read spans on their way."""
-        place = urlsplit(self.endpoint)
-        return place.scheme == "http" and not Address(place.hostname or "").is_loopback
 
 
 class OverlayConfiguration(Struct, frozen=True, kw_only=True):

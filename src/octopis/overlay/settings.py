@@ -46,8 +46,8 @@ from octopis.broker.settings import (
     OverlayConfiguration,
     SecurityOptions,
     Shape,
-    SpanOptions,
 )
+from octopis.broker.telemetry.options import SpanOptions
 from octopis.client.address import Address
 from octopis.core.delivery.options import DeliveryOptions
 from octopis.core.model import BrokerId

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from octopis.broker.settings import LinkPolicy, SpanOptions
+from octopis.broker.settings import LinkPolicy
 from octopis.broker.telemetry.core import TracedCore
 from octopis.broker.telemetry.identity import Identity, identity_of
+from octopis.broker.telemetry.options import SpanOptions
 from octopis.broker.telemetry.queues import ClientSpans, LinkSpans
 from octopis.broker.telemetry.visits import SEEN_MAX, Finished, Kind, Traced, Tracer
 from octopis.client.traceparent import TraceParent, parse_traceparent

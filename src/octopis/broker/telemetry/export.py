@@ -25,7 +25,7 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from octopis.broker.settings import SpanOptions
+from octopis.broker.telemetry.options import SpanOptions
 from octopis.broker.telemetry.visits import Finished, Kind
 from octopis.logs import one_line
 from octopis.version import __version__
