@@ -1,8 +1,9 @@
 """An overlay as it is to run: topology, routing, queues, links, limits and addresses.
 
 Every setting is a field here, or of `core.routing.options`, `core.delivery.options` and
-`telemetry.options`, with its bounds and what it means. The overlay's file, the environment, the file that is written out and the
-table in docs/live.md all come from these fields: a new setting is one new field.
+`telemetry.options`, with its bounds and what it means. The overlay's file, the environment, the
+file that is written out and the table in docs/live.md all come from these fields: a new setting is
+one new field.
 """
 
 from collections.abc import Mapping
