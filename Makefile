@@ -12,7 +12,7 @@ demo: $(READY) ## Show real brokers routing around a slow link and a dead broker
 	@$(BIN)/octopis demo
 
 test: check ## Run every check and every test
-	@$(BIN)/pytest -n 4 --dist worksteal  # of two cores, tests of processes that wait leave a part free
+	@$(BIN)/pytest -n 3 --dist worksteal  # of two cores, tests of processes that wait leave a part free
 
 check: $(READY) ## Run the static checks alone
 	@$(BIN)/ruff format --check .
