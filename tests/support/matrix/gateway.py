@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
 from octopis.errors import InvalidSubscription, NotPermitted
@@ -130,7 +131,7 @@ class WebSocket(Path):
         def publish(ground: Ground, person: Person, attributes: dict[str, Any]) -> None:
             asked = {"type": "publish", "attributes": attributes, "request": 1}
             with opened(ground, person) as socket:
-                socket.send(json.dumps(asked))
+                say(socket, asked)
                 assert next(heard(socket))["type"] == "accepted"
 
         return publishing(publish)
@@ -141,7 +142,7 @@ class WebSocket(Path):
             for number, each in enumerate(WIDE)
         ]
         with opened(ground, person) as socket:
-            socket.send(json.dumps(asked))
+            say(socket, asked)
             messages = heard(socket)
             begun = (each for each in messages if each["type"] == "subscribed")
             for _ in WIDE:  # what others publish comes in between
@@ -158,6 +159,12 @@ def opened(ground: Ground, person: Person) -> Iterator[ClientConnection]:
     with connect(place, open_timeout=LIMIT_S) as socket:
         socket.send(json.dumps({"token": token} if token is not None else {"type": "hello"}))
         yield socket
+
+
+def say(socket: ClientConnection, message: object) -> None:
+    """Say something; who was sent away already hears why from `heard`."""
+    with suppress(ConnectionClosed):
+        socket.send(json.dumps(message))
 
 
 def heard(socket: ClientConnection) -> Iterator[dict[str, Any]]:

@@ -80,7 +80,11 @@ def java_gateway(
                 tell(process)
 
             with _processes_told(started), _failures_told(log):
-                gateway: Any = launch_gateway(conf, {"stderr": sink})  # type: ignore[no-untyped-call]
+                said = {
+                    "stdout": sink,
+                    "stderr": sink,
+                }  # what ends while it starts says so on either
+                gateway: Any = launch_gateway(conf, said)  # type: ignore[no-untyped-call]
             stack.callback(_forget, gateway)
         SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the only way in
         yield conf, gateway.proc
