@@ -80,10 +80,8 @@ def java_gateway(
                 tell(process)
 
             with _processes_told(started), _failures_told(log):
-                said = {
-                    "stdout": sink,
-                    "stderr": sink,
-                }  # what ends while it starts says so on either
+                # A Java that is ended while it starts may say so on either.
+                said = {"stdout": sink, "stderr": sink}
                 gateway: Any = launch_gateway(conf, said)  # type: ignore[no-untyped-call]
             stack.callback(_forget, gateway)
         SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the only way in
