@@ -261,6 +261,32 @@ def test_a_batch_that_is_decided_while_the_last_one_is_held_back_waits_for_it(tm
     run_live(work())
 
 
+def test_only_so_many_requests_wait_for_a_batch_that_is_held_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("octopis.broker.disk.committing._ASKED_MAX", 2)
+
+    async def work() -> None:
+        async with ready(on_disk(tmp_path, 1)) as live, client_of(live[A], secret=KNOWN) as client:
+            committing = live[A].committing
+            assert committing is not None
+            free, committing._free = committing._free, lambda _: 0
+            await client.stage("q", 1, 0, 0, rows(0, 10))
+            asking = [
+                asyncio.create_task(client.commit_staged("q", 1, [(0, 0, 10)])) for _ in range(5)
+            ]
+            await until(lambda: sum(each.done() for each in asking) == 3)
+            committing._free = free
+            committing.go_on()
+            said = await asyncio.gather(*asking, return_exceptions=True)
+            refused = [str(each) for each in said if isinstance(each, StoreFull)]
+            assert len(refused) == 3
+            assert "2 requests wait for batch 1 already" in refused[0]
+            assert said.count(None) == 2
+
+    run_live(work())
+
+
 def test_how_many_queries_are_remembered_is_bounded_and_one_off_batches_take_no_place(
     tmp_path: Path,
 ):

@@ -63,8 +63,8 @@ class StagingClient(DurableClient):
         """Publish a batch once: of each part this attempt, which has so many rows.
 
         Returns when all is accepted; at once, where the batch was committed before. Raises
-        InvalidNotification where rows are not at this broker, and StoreDamaged where its disk has
-        damaged some.
+        InvalidNotification where rows are not at this broker, StoreDamaged where its disk has
+        damaged some, and StoreFull where a hundred wait for the same batch already.
         """
         await self._ask_again(CommitStaged, query, batch, list(attempts), one_off)
 

@@ -35,6 +35,9 @@ from octopis.errors import (
 _ROWS = 1_024
 """So many are published in one turn of the event loop."""
 
+_ASKED_MAX = 100
+"""So many requests wait for one batch that is held back; who asks again then is told to wait."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -128,7 +131,11 @@ class Committing:
         if commit is None:
             self._answer([Answer(session, request.request)])
             return
-        self._asked.setdefault(commit.key, []).append(Answer(session, request.request))
+        asked = self._asked.setdefault(commit.key, [])
+        if len(asked) >= _ASKED_MAX:
+            reason = f"{_ASKED_MAX} requests wait for batch {request.batch} already"
+            raise StoreFull(self._keeping.name, reason)
+        asked.append(Answer(session, request.request))
         self.go_on()
 
     def _drop(self, session: ClientSession, request: DropStaged, source: bytes) -> None:
