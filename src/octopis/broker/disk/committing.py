@@ -61,7 +61,7 @@ class Committing:
         self._effects = effects
         self._window = window
         self._free = free
-        self._slowed = Slowed(rates, window, self._take_late)
+        self._slowed = Slowed(rates, window, self._do, effects)
         self._staged_ns = int(staged_s * 1e9)
         self._loop = asyncio.get_running_loop()
         self._asked: dict[tuple[bytes, int], list[Answer]] = {}
@@ -72,16 +72,7 @@ class Committing:
 
     def take(self, session: ClientSession, request: StagingRequest) -> None:
         """Do what a client asks for, perhaps later. Raises what is wrong with it."""
-        if not self._slowed.holds(session, request):
-            self._do(session, request)
-
-    def _take_late(self, session: ClientSession, request: StagingRequest) -> None:
-        try:
-            self._do(session, request)
-        except OctopisError as refusal:
-            session.answer(request.request, refusal)
-        self._effects.add(session)
-        self._effects.flush()
+        self._slowed.take(session, request)
 
     def _do(self, session: ClientSession, request: StagingRequest) -> None:
         self._keeping.check()

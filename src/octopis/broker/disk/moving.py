@@ -38,7 +38,7 @@ from octopis.core.wire.moving import (
     encode_move_answer,
 )
 from octopis.core.wire.published import decode_one
-from octopis.errors import InvalidSubscription, LabelOrderError, OctopisError, StoreFull
+from octopis.errors import InvalidSubscription, LabelOrderError, StoreFull
 
 COPY_BYTES = 2**20
 """How many bytes are copied at a time, or a single longer notification."""
@@ -87,7 +87,7 @@ class Moving:
         rates: Rates,
         window: int,
     ) -> None:
-        self._slowed = Slowed[MoveRequest](rates, window, self._take_late)
+        self._slowed = Slowed[MoveRequest](rates, window, self._do, effects)
         self._keeping = keeping
         self._channels = keeping.channels
         self._durables = keeping.channels.durables
@@ -98,16 +98,7 @@ class Moving:
 
     def take(self, session: ClientSession, request: MoveRequest) -> None:
         """Do what a client asks for, perhaps later, or raise InvalidSubscription, StoreFailed."""
-        if not self._slowed.holds(session, request):
-            self._do(session, request)
-
-    def _take_late(self, session: ClientSession, request: MoveRequest) -> None:
-        try:
-            self._do(session, request)
-        except OctopisError as refusal:
-            session.answer(request.request, refusal)
-        self._effects.add(session)
-        self._effects.flush()
+        self._slowed.take(session, request)
 
     def _do(self, session: ClientSession, request: MoveRequest) -> None:
         self._keeping.check()

@@ -12,9 +12,10 @@ from typing import Generic, TypeVar
 from octopis.broker.clients.rates import Rates
 from octopis.broker.clients.session import ClientSession
 from octopis.broker.connection import Connection
+from octopis.broker.effects import Effects
 from octopis.core.wire.durable import CommitStaged, DropStaged, StageRows, StagingRequest
 from octopis.core.wire.moving import BeginDurable, MoveRequest, TakeDurable
-from octopis.errors import ProtocolError
+from octopis.errors import OctopisError, ProtocolError
 
 _REQUESTS_MAX = 1_000
 _NUMBER_BYTES = 9
@@ -24,27 +25,34 @@ _Request = TypeVar("_Request", bound=StagingRequest | MoveRequest)
 
 
 class Slowed(Generic[_Request]):
-    """What waits, in order. `go_on` takes a request that has waited; at most `window` bytes do."""
+    """What waits, in order, at most `window` bytes. `do` does what a request asks for."""
 
     def __init__(
         self,
         rates: Rates,
         window: int,
-        go_on: Callable[[ClientSession, _Request], None],
+        do: Callable[[ClientSession, _Request], None],
+        effects: Effects,
     ) -> None:
         self._rates = rates
         self._window = window
-        self._go_on = go_on
+        self._do = do
+        self._effects = effects
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[ClientSession, deque[tuple[Connection, _Request]]] = {}
 
-    def holds(self, session: ClientSession, request: _Request) -> bool:
+    def take(self, session: ClientSession, request: _Request) -> None:
+        """Do what a client asks for, perhaps later. Raises what is wrong with it if it is now."""
+        if not self._holds(session, request):
+            self._do(session, request)
+
+    def _holds(self, session: ClientSession, request: _Request) -> bool:
         """Let a request wait where it has to, and say so; who waits for too many is sent away."""
         waiting = self._waiting.get(session)
         if waiting is None:
             rest_s = self._rates.rest_s(session)
             if not rest_s:
-                self._take(session, request)
+                self._charge(session, request)
                 return False
             waiting = self._waiting[session] = deque()
             self._loop.call_later(rest_s, self._turn, session)
@@ -56,7 +64,7 @@ class Slowed(Generic[_Request]):
             session.fail(ProtocolError(reason))
         return True
 
-    def _take(self, session: ClientSession, request: _Request) -> None:
+    def _charge(self, session: ClientSession, request: _Request) -> None:
         if size := _size(request):
             self._rates.take(session, size)
 
@@ -69,9 +77,17 @@ class Slowed(Generic[_Request]):
                 return
             connection, request = waiting.popleft()
             if session.connection is connection and not connection.is_closing:
-                self._take(session, request)  # else nobody waits for its answer
-                self._go_on(session, request)
+                self._charge(session, request)  # else nobody waits for its answer
+                self._do_late(session, request)
         del self._waiting[session]
+
+    def _do_late(self, session: ClientSession, request: _Request) -> None:
+        try:
+            self._do(session, request)
+        except OctopisError as refusal:
+            session.answer(request.request, refusal)
+        self._effects.add(session)
+        self._effects.flush()
 
 
 def _size(request: StagingRequest | MoveRequest) -> int:
